@@ -14,9 +14,20 @@ from isthmus.networks.departures import departure
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.graph_stages import exported, graph_stages, traced
 from isthmus.networks.layers import relative_error
-from isthmus.networks.stage_kinds import NOTHING, Stage, inner_chains, is_convolution, is_weighted, with_inner_chain
+from isthmus.networks.stage_kinds import (
+    BATCH_NORMS,
+    NOTHING,
+    ResidualSum,
+    Stage,
+    inner_chains,
+    is_convolution,
+    is_flatten,
+    is_weighted,
+    with_inner_chain,
+)
 
 _PROBE = 8
+_ACROSS = "it normalises tokens or pixels one by one, not the features that the layers beside it multiply"
 
 
 class UnreadableModule(ValueError):
@@ -58,7 +69,7 @@ def read_chain(module: nn.Module, x: Tensor, *, export: bool = True) -> list[Sta
         if not _is_same(found, wanted):
             why = _why_another(own, probe, wanted, export)
             raise UnreadableModule(f"its graph does not compute what it does: {why}")
-    return stages
+        return _with_norms_across(stages, probe)
 
 
 def run(stages: Sequence[Stage], x: Tensor) -> Tensor:
@@ -122,6 +133,49 @@ def in_chains(stage: Stage, change: Callable[[list[Stage]], Sequence[Stage]]) ->
     for path, steps in inner_chains(stage).items():
         stage = with_inner_chain(stage, path, change(steps))
     return stage
+
+
+def _with_norms_across(stages: Sequence[Stage], x: Tensor) -> list[Stage]:
+    """The steps, those batch norms marked whose features, the second axis of what enters, are no others' features.
+
+    Only numbers tell: a batch norm of 5 takes (n, 5) as well as 5 tokens of any number of features.
+
+    Args:
+        stages: of a chain.
+        x: samples that enter it.
+    """
+    found: list[Stage] = []
+    for place, stage in enumerate(stages):
+        here, new = x, stage
+        if isinstance(stage.module, ResidualSum):
+            new = in_chains(stage, lambda steps, here=here: _with_norms_across(steps, here))
+        elif isinstance(stage.module, BATCH_NORMS) and not stage.reason and here.ndim > 2 and _is_across(stages, place):
+            new = Stage(stage.name, stage.module, f"{type(stage.module).__name__}: {_ACROSS}")
+        found.append(new)
+        x = on_copy(stage.module, x)
+    return found
+
+
+def _is_across(stages: Sequence[Stage], place: int) -> bool:
+    """Whether a step that works along the second of several axes stands beside a layer that works along the last."""
+    before = _next_weighted(stages[:place][::-1])
+    if before and is_convolution(before[-1].module):
+        if len(before) == 1:
+            return False
+        before = []
+    behind = _next_weighted(stages[place + 1 :])
+    is_apart = any(is_flatten(stage.module) for stage in behind)
+    return bool(before) or (bool(behind) and not is_apart and isinstance(behind[-1].module, nn.Linear))
+
+
+def _next_weighted(stages: Sequence[Stage]) -> list[Stage]:
+    """The steps up to the first that has weights; none where nothing may be moved through one of them."""
+    for number, stage in enumerate(stages):
+        if stage.reason:
+            return []
+        if is_weighted(stage.module):
+            return [*stages[: number + 1]]
+    return []
 
 
 def _padded(stages: Sequence[Stage]) -> list[Stage]:

@@ -104,12 +104,6 @@ def has_sites(stages: Sequence[Stage]) -> bool:
     return bool(sites(stages)) or any(map(has_sites, branches(stages)))
 
 
-def makes_channels(stages: Sequence[Stage], place: int) -> bool:
-    """Whether what enters step `place` was made by a convolution, channels first."""
-    before = [stage.module for stage in stages[:place] if is_weighted(stage.module)]
-    return bool(before) and is_convolution(before[-1])
-
-
 def _linear_runs(stages: Sequence[Stage]) -> list[tuple[int, int]]:
     """(first, last) of every longest run of linear layers with nothing between them."""
     runs: list[tuple[int, int]] = []
