@@ -16,7 +16,7 @@ from torch import fx, nn
 from isthmus.networks.copies import copied_module
 from isthmus.networks.export_noise import without_export_noise
 from isthmus.networks.fully_connected import FullyConnected
-from isthmus.networks.graph_calls import function_name, is_batch_size, module_of_call
+from isthmus.networks.graph_calls import function_name, is_batch_size, is_in_place, module_of_call
 from isthmus.networks.stage_kinds import NOTHING, ResidualSum, Stage, barrier_reason
 
 _CALLS = {"call_module", "call_function", "call_method"}
@@ -179,6 +179,15 @@ def _reason(root: fx.GraphModule, nodes: list[fx.Node]) -> str:
     if len(nodes) > 1:
         return "a skip connection or parallel branches"
     return f"{names[0]}: not a layer whose features can be told apart"
+
+
+def overwrites(graph_module: fx.GraphModule) -> bool:
+    """Whether some call of a graph writes into what it is given, as x.relu_() and nn.ReLU(inplace=True) do."""
+    parts = (graph_module.get_submodule(str(n.target)) for n in graph_module.graph.nodes if n.op == "call_module")
+    calls = [node for node in graph_module.graph.nodes if node.op in {"call_function", "call_method"}]
+    return any(getattr(part, "inplace", False) for part in parts) or any(
+        node.kwargs.get("inplace") or is_in_place(node) for node in calls
+    )
 
 
 def _is_traceable(module: nn.Module) -> bool:
