@@ -3,6 +3,7 @@
 Rewriting the chain: `discovery.chains`. Reading activations only: `networks.layers`.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 
 import torch
@@ -89,10 +90,10 @@ def _answer(stages: Sequence[Stage], x: Tensor) -> Tensor:
 
 
 def as_module(stages: Sequence[Stage]) -> nn.Module:
-    """The steps as one `Sequential`, in eval mode; a module that was opened as a whole as itself."""
+    """The steps as one `Sequential`, in eval mode, tied as they are; a module that was opened as a whole as itself."""
     if len(stages) == 1 and isinstance(stages[0].module, Answer):
         return copied_module(stages[0].module.inner).eval()
-    return nn.Sequential(*(copied_module(stage.module) for stage in stages)).eval()
+    return copied_module(nn.Sequential(*(stage.module for stage in stages))).eval()
 
 
 def _is_same(found: Tensor, wanted: Tensor) -> bool:
@@ -131,10 +132,16 @@ def _graph(module: nn.Module, x: Tensor, export: bool) -> fx.GraphModule:
             ) from second
 
 
-def _plain(stages: Sequence[Stage]) -> list[Stage]:
-    """Networks of ours opened and steps that do nothing left out, in the branches of residual sums too."""
-    opened = [part for stage in stages for part in _opened(stage) if not isinstance(part.module, NOTHING)]
-    return [in_chains(stage, _plain) for stage in _padded(opened)]
+def _plain(stages: Sequence[Stage], known: dict[nn.Module, list[Stage]] | None = None) -> list[Stage]:
+    """Networks of ours opened and steps that do nothing left out, in the branches of residual sums too.
+
+    Args:
+        stages: of a graph.
+        known: the layers of networks that were opened before: one that is called twice has the same ones twice.
+    """
+    known = {} if known is None else known
+    opened = [part for stage in stages for part in _opened(stage, known) if not isinstance(part.module, NOTHING)]
+    return [in_chains(stage, lambda steps: _plain(steps, known)) for stage in _padded(opened)]
 
 
 def in_chains(stage: Stage, change: Callable[[list[Stage]], Sequence[Stage]]) -> Stage:
@@ -197,9 +204,10 @@ def _padded(stages: Sequence[Stage]) -> list[Stage]:
             pairs = [*zip(pad.padding[::2], pad.padding[1::2], strict=True)][::-1]  # the last axis comes first
             if len(pairs) == len(layer.kernel_size) and all(a == b >= 0 for a, b in pairs) and layer.padding != "same":
                 own = (0,) * len(pairs) if isinstance(layer.padding, str) else layer.padding
+                layer = copy.copy(layer)  # which may stand elsewhere too; the weights are the same
                 layer.padding = tuple(a + side for (a, _), side in zip(pairs, own, strict=True))
                 found.pop()
-        found.append(stage)
+        found.append(Stage(stage.name, layer, stage.reason))
     return found
 
 
@@ -207,11 +215,13 @@ def _is_ours(module: nn.Module) -> bool:
     return not departure(module, FullyConnected)
 
 
-def _opened(stage: Stage) -> list[Stage]:
-    """The layers of a network of ours as steps of torch."""
+def _opened(stage: Stage, known: dict[nn.Module, list[Stage]]) -> list[Stage]:
+    """The layers of a network of ours as steps of torch, those that are known where it is."""
     network = stage.module
     if not isinstance(network, FullyConnected) or not _is_ours(network):
         return [stage]
+    if network in known:
+        return known[network]
     steps: list[Stage] = []
     prefix = f"{stage.name}." if stage.name else ""
     for l, weight in enumerate(network.weights, 1):
@@ -222,6 +232,7 @@ def _opened(stage: Stage) -> list[Stage]:
         if network.is_activated(l):
             slope = network.negative_slope
             steps.append(Stage(f"{prefix}activation {l}", nn.LeakyReLU(slope) if slope else nn.ReLU()))
+    known[network] = steps
     return steps
 
 

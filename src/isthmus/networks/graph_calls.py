@@ -158,7 +158,7 @@ def _with_weights(name: str, node: fx.Node, attribute: Attribute) -> nn.Module |
         found = attribute(str(value.target)) if isinstance(value, fx.Node) and value.op == "get_attr" else None
         if not isinstance(found, Tensor):
             return None
-        tensors[key] = found.detach().clone()
+        tensors[key] = found
     if "weight" not in tensors or any(isinstance(value, fx.Node) for value in given.values()):
         return None
     return _layer(name, tensors, given, node)
@@ -183,7 +183,8 @@ def _layer(name: str, tensors: dict[str, Tensor], given: dict[str, object], node
         layer = kind(len(weight), eps=float(str(given.get("eps", 1e-5))))
     for key, tensor in tensors.items():
         if key in dict(layer.named_parameters(recurse=False)):
-            setattr(layer, key, nn.Parameter(tensor, requires_grad=False))
+            own = tensor if isinstance(tensor, nn.Parameter) else nn.Parameter(tensor, requires_grad=False)
+            setattr(layer, key, own)  # itself: what is tied stays tied
         else:
             setattr(layer, key, tensor)
     return layer.eval()

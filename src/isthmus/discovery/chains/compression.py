@@ -35,6 +35,7 @@ from isthmus.writing.shown import Shown
 MOST_FITTING, MOST_JUDGING, MOST_REPORTING = 8192, 2048, 8192
 LEAST_TIMED, MOST_TIMED = 256, 1024  # samples of a pass that is timed; of fewer the calls of Python would be most
 LEAST_ROWS = 5
+_APART = "left as it is: weights that serve in several places came apart, and all moves save less than that costs"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -172,11 +173,12 @@ def _compressed(
         attempts(search) if polish is None else polished_attempts(search, checked_output("compress", old, rows.fitting))
     )
     too_costly = [(site.partition(": ")[0], _cost(site, e, tolerance)) for site, e in search.refused.items()]
-    refused = (*refusals(chain), *too_costly)
-    kept = proved(tried, (chain, norms, old), reported, tolerance)
-    kept = [p for p in kept if parameters(p.stages) <= num_parameters(old)]
+    refused = tuple(dict.fromkeys([*refusals(chain), *too_costly]))  # a layer may stand in several places
+    all_proved = proved(tried, (chain, norms, old), reported, tolerance)
+    kept = [p for p in all_proved if parameters(p.stages) <= num_parameters(old)]
     if not kept:
-        return _unchanged(old, rows, (*refused, *_unproved(search, rows, tolerance)), was_tried=has_sites(chain))
+        why = ((_name(module), _APART),) if all_proved else _unproved(search, rows, tolerance)
+        return _unchanged(old, rows, (*refused, *why), was_tried=has_sites(chain))
     timed = not_slower(old, kept, rows.timed, allow_slower=allow_slower)
     if timed is None:
         slow = (

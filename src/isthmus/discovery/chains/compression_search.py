@@ -189,8 +189,8 @@ def stream_at(stages: Sequence[Stage], x: Tensor) -> Tensor:
 
 
 def parameters(stages: Sequence[Stage]) -> int:
-    """Number of parameters of the steps."""
-    return sum(p.numel() for stage in stages for p in stage.module.parameters())
+    """Number of parameters of the steps, those once that serve in several."""
+    return sum({id(p): p.numel() for stage in stages for p in stage.module.parameters()}.values())
 
 
 def site_name(stages: Sequence[Stage], site: Site) -> str:
