@@ -21,7 +21,7 @@ from isthmus.discovery.chains.module_input import checked_input, checked_output
 from isthmus.discovery.chains.not_slower import Timed, not_slower
 from isthmus.discovery.chains.polishing import POLISHES, polished_attempts
 from isthmus.discovery.chains.proofs import Proved, attempts, proved
-from isthmus.discovery.chains.rows import distances, reach
+from isthmus.discovery.chains.rows import drawn, spacing
 from isthmus.discovery.chains.running_cost import TimedPasses, flops, num_parameters, race
 from isthmus.discovery.chains.sites import has_sites, refusals
 from isthmus.discovery.data.splitting import three_parts
@@ -102,7 +102,7 @@ def compress(
     no correction for their number). The bound takes samples as independent draws of one distribution, none of them
     further off than the worst that reports or than twice the tolerance: what n samples do not show may happen on one
     in n / 3, a neuron that wakes among it. Samples that lie far from others are dealt to all three parts, and where
-    few of a rare kind report, the worst of them is taken some times further (`rows.reach`). Where nothing was off the
+    few of a rare kind report, the worst of them is taken some times further (`rows.Spacing`). Where nothing was off the
     bound still is 2 sqrt(1 - .05^(1/n)) times the tolerance; fewer than 11 samples that report (33 in all) prove
     nothing, and of few little is saved. Of 154 compressions by 100 or 200 samples 9 exceeded the bound on 5,000 fresh
     ones: 4 of 84 on normal rows and heavy tails (t of 3 degrees, log-normal), 5 of 70 where 1, 3 or 10 of 100 rows are
@@ -205,13 +205,15 @@ class _Rows(NamedTuple):
 
 
 def _parts(x: Tensor, heldout: Tensor | None) -> _Rows:
-    parts = three_parts(len(x), seed=0, apart=distances(x))
+    spaced = spacing(x)
+    parts = three_parts(len(x), seed=0, apart=None if spaced is None else spaced.apart)
     fit, choose, report = (torch.from_numpy(part) for part in parts)
-    reporting = x[report] if heldout is None else heldout
-    fitting = x[fit] if heldout is None else x[torch.cat([fit, report]).sort().values]
-    stride = -(-len(reporting) // MOST_REPORTING)
-    beyond = reach(x, parts[2]) if heldout is None else reach(heldout, np.arange(len(heldout)))
-    return _Rows(fitting[:MOST_FITTING], x[choose][:MOST_JUDGING], reporting[::stride], beyond)
+    fit = fit if heldout is None else torch.cat([fit, report]).sort().values
+    reporting, places = (x[report], parts[2]) if heldout is None else (heldout, np.arange(len(heldout)))
+    spaced = spaced if heldout is None else spacing(heldout)
+    beyond = 1.0 if spaced is None else spaced.reach(places)
+    fitting, choosing = x[drawn(fit, MOST_FITTING)], x[drawn(choose, MOST_JUDGING)]
+    return _Rows(fitting, choosing, drawn(reporting, MOST_REPORTING), beyond)
 
 
 def _unproved(search: CompressionSearch, rows: _Rows, tolerance: float) -> tuple[tuple[str, str], ...]:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.chains.compression_search import Change, CompressionSearch, stream_at
 from isthmus.discovery.chains.proofs import Attempt, attempts
+from isthmus.discovery.chains.rows import drawn
 from isthmus.networks.copies import copied_module, on_copy
 from isthmus.networks.stage_kinds import Stage
 
@@ -33,6 +34,8 @@ def polished_attempts(search: CompressionSearch, target: Tensor) -> list[Attempt
         target: what the original gives on the samples that fit.
     """
     plain = attempts(search)
+    places = drawn(torch.arange(len(target), device=target.device), MOST_ROWS)
+    x, target = search.fitting[places], target[places]
     found: list[Attempt] = []
     for reach in (1.0, *REACHES):
         before = len(search.changes)
@@ -40,7 +43,7 @@ def polished_attempts(search: CompressionSearch, target: Tensor) -> list[Attempt
             search.go_down(reach * search.tolerance)
         if not search.changes or (reach > 1 and len(search.changes) == before):
             continue
-        stages = distilled(search.stages, search.fitting[:MOST_ROWS], target[:MOST_ROWS])
+        stages = distilled(search.stages, x, target)
         error = search.error(stages)
         if error > search.tolerance:
             break
