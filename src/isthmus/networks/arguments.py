@@ -72,7 +72,7 @@ def tensor_argument(value: object, where: str) -> Tensor:
         raise DataError(f"{where}: needs a dense tensor, got {tensor.layout}. Give x.to_dense().")
     if tensor.is_meta:
         raise DataError(f"{where}: is a tensor without data (on the device meta). Give one that holds numbers.")
-    return tensor
+    return tensor.float() if tensor.is_floating_point() and tensor.itemsize == 1 else tensor  # 8 bits compute nothing
 
 
 def check_finite(x: Tensor, where: str, called: str = "x") -> None:
