@@ -56,7 +56,7 @@ def _unwrapped(value: object) -> object:
 
 
 def tensor_argument(value: object, where: str) -> Tensor:
-    """The value as a tensor of real numbers that lies in memory.
+    """The value as a tensor of real numbers that lies in memory, and that gradients may be taken through.
 
     Raises:
         DataError: it is no array of numbers, or a complex or sparse one, or has no data.
@@ -72,7 +72,8 @@ def tensor_argument(value: object, where: str) -> Tensor:
         raise DataError(f"{where}: needs a dense tensor, got {tensor.layout}. Give x.to_dense().")
     if tensor.is_meta:
         raise DataError(f"{where}: is a tensor without data (on the device meta). Give one that holds numbers.")
-    return tensor.float() if tensor.is_floating_point() and tensor.itemsize == 1 else tensor  # 8 bits compute nothing
+    tensor = tensor.float() if tensor.is_floating_point() and tensor.itemsize == 1 else tensor  # 8 bits compute nothing
+    return tensor.clone() if tensor.is_inference() and not torch.is_inference_mode_enabled() else tensor
 
 
 def check_finite(x: Tensor, where: str, called: str = "x") -> None:

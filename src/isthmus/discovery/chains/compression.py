@@ -27,7 +27,7 @@ from isthmus.discovery.chains.sites import has_sites, refusals
 from isthmus.discovery.data.splitting import three_parts
 from isthmus.networks.arguments import module_argument
 from isthmus.networks.copies import copied_module
-from isthmus.networks.devices import made_on_cpu
+from isthmus.networks.devices import made_on_cpu, with_gradients
 from isthmus.networks.opening import chain_or_parts
 from isthmus.writing.shown import Shown
 
@@ -83,6 +83,7 @@ class Compression(Shown):
 
 
 @made_on_cpu
+@with_gradients
 def compress(
     module: nn.Module,
     x: Tensor | DataLoader[Any] | Dataset[Any],
