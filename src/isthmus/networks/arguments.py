@@ -3,6 +3,8 @@
 What the numbers in it may be: `tasks.arrays`. Columns and classes of tables: `discovery.data.checking`.
 """
 
+import math
+import operator
 from collections.abc import Iterable
 from numbers import Integral
 
@@ -112,6 +114,38 @@ def check_ridge(ridge: object, call: str) -> None:
         value = float("nan")
     if not 0 <= value < float("inf"):
         raise ValueError(f"{call}(ridge={str(ridge)[:40]}): needs a finite number >= 0.")
+
+
+def positive_argument(value: object, where: str, why: str) -> float:
+    """A finite number > 0, of numpy and torch too.
+
+    Args:
+        value: what came.
+        where: the call with the argument, as it was given.
+        why: what it is, in words.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        found = math.nan if isinstance(value, str | bytes) else float(value)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError, RuntimeError):
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise ValueError(f"{where}: needs {why}.")
+    return found
+
+
+def whole_argument(value: object, where: str) -> int:
+    """A whole number, of numpy and torch too; none that is written with a point.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return operator.index(value)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"{where}: needs a whole number, got {type(value).__name__} {str(value)[:40]}.") from None
 
 
 def seed_argument(seed: object, where: str) -> int:

@@ -171,8 +171,8 @@ class _Record:
             check_features("walk(network, x)", self.x, d_in)
         elif entering.ndim != 2 or entering.shape[1] != d_in:
             raise ShapeError(
-                f"walk(network, x): the first layer that is called, {name!r}, takes rows of {d_in} features; what enters "
-                f"it has shape {tuple(entering.shape)}, of x {tuple(self.x.shape)}. isthmus.diagnose reads others."
+                f"walk(network, x): the first layer that is called, {name!r}, takes rows of {d_in} features; what "
+                f"enters it has shape {tuple(entering.shape)}, of x {tuple(self.x.shape)}. isthmus.diagnose reads all."
             )
 
 

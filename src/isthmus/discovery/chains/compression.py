@@ -3,7 +3,6 @@
 The search: `chains.compression_search`. How a module is taken apart: `networks.chain`. Files: `files`.
 """
 
-import math
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from isthmus.discovery.chains.rows import drawn, spacing
 from isthmus.discovery.chains.running_cost import TimedPasses, flops, num_parameters, race
 from isthmus.discovery.chains.sites import has_sites, refusals
 from isthmus.discovery.data.splitting import three_parts
-from isthmus.networks.arguments import module_argument
+from isthmus.networks.arguments import module_argument, positive_argument
 from isthmus.networks.copies import copied_module
 from isthmus.networks.devices import made_on_cpu, with_gradients
 from isthmus.networks.opening import chain_or_parts
@@ -147,11 +146,10 @@ def compress(
     >>> isthmus.compress(module, torch.from_numpy(x).float(), tolerance=0.5).relative_error <= 0.5  # doctest: +SKIP
     True
     """
-    if not 0 < tolerance < math.inf:
-        raise ValueError(
-            f"compress(tolerance={tolerance}): needs a finite tolerance > 0, relative to the output's spread."
-        )
-    if polish not in {None, *POLISHES}:
+    tolerance = positive_argument(
+        tolerance, f"compress(tolerance={tolerance!r:.40})", "a finite tolerance > 0, relative to the output's spread"
+    )
+    if polish not in (None, *POLISHES):
         raise ValueError(f"compress(polish={polish!r}): needs None or one of {', '.join(map(repr, POLISHES))}.")
     module = module_argument(module, "compress(module, x)")
     with random_state_kept(module):  # loaders draw from it too
