@@ -5,7 +5,7 @@ from torch import nn
 
 from foreign_modules import samples
 from isthmus.diagnostics import reconstruction_arrows, representation_path
-from isthmus.errors import ShapeError
+from isthmus.errors import DataError, ShapeError
 from shape_checks import own_shape_checks
 
 DOUBLE = torch.float64
@@ -48,6 +48,15 @@ def test_arrows_end_where_the_autoencoder_does() -> None:
     np.testing.assert_allclose(found["end"], module(x).detach(), rtol=1e-12)
     with pytest.raises(ShapeError, match=r"needs outputs of the shape of x, \(30, 2\); got \(30, 3\)"):
         reconstruction_arrows(nn.Linear(2, 3), x)
+
+
+def test_one_tensor_is_taken_however_it_is_given() -> None:
+    module, x = nn.Linear(3, 3).double(), samples(30, 3, dtype=DOUBLE)
+    plain = reconstruction_arrows(module, x)
+    for given in ({"input": x}, (x,)):
+        np.testing.assert_array_equal(reconstruction_arrows(module, given)["end"], plain["end"])
+    with pytest.raises(DataError, match="needs one tensor, got 2"):
+        reconstruction_arrows(module, (x, x))
 
 
 def test_arrows_of_more_dimensions_lie_in_the_plane_of_the_samples() -> None:

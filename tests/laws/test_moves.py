@@ -144,6 +144,34 @@ def test_a_float32_network_stays_one(name: str) -> None:
     assert gap <= rounding(size=40, condition=scale_of(network, x), dtype=torch.float32)
 
 
+# what drops singular values of a matrix below rounding of the largest drops what other layers would weigh up
+BY_THE_LARGEST = {"min_norm_projection", "balance_linear_runs"}
+
+
+def with_scales_apart(network: FullyConnected, powers: int) -> FullyConnected:
+    """The same function by neurons of scales 2^-powers .. 2^powers in every hidden layer."""
+    weights, biases = network.written_layers()
+    for l in range(network.depth - 1):
+        scale = torch.linspace(-powers, powers, len(weights[l]), dtype=torch.float64).round().exp2().to(weights[l])
+        weights[l], weights[l + 1] = weights[l] * scale[:, None], weights[l + 1] / scale
+        if biases is not None:
+            biases[l] = biases[l] * scale
+    return network.rewritten(weights, biases)
+
+
+@pytest.mark.parametrize("network", NETWORKS.values(), ids=NETWORKS)
+@pytest.mark.parametrize("name", sorted({*NEVER_RAISING} - BY_THE_LARGEST))
+def test_neurons_of_any_scale_keep_the_function(name: str, network: FullyConnected) -> None:
+    """Constant, dead and parallel are of a neuron by itself; beside one of another scale all had been constant."""
+    network = copy.deepcopy(network).float()
+    x = ELSEWHERE.float()
+    scaled = with_scales_apart(network, 13)
+    assert torch.equal(scaled(x), network(x))  # powers of two round nothing
+    after = NEVER_RAISING[name][0](scaled, x)
+    gap = float((after(x) - network(x)).detach().abs().max())
+    assert gap <= rounding(size=40, condition=scale_of(network, x), dtype=torch.float32)
+
+
 @pytest.mark.parametrize("dimensions", [(0, 2), (3, 0), (3, 2)])
 @pytest.mark.parametrize("num_samples", [1, 7])
 @pytest.mark.parametrize("name", [*NEVER_RAISING, "insert_at_the_thinnest"])

@@ -1,5 +1,6 @@
 """What torch takes for granted, a type and a device, changes no public call."""
 
+import copy
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -9,7 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from isthmus import FullyConnected, LeakyResNet, Limits, ResNet, compress, diagnose, discover, factorise, fit
+from isthmus import FullyConnected, LeakyResNet, Limits, ResNet, compress, diagnose, discover, factorise, fit, forensics
+from isthmus.errors import DataError
 from isthmus.networks.devices import made_on_cpu
 from isthmus.training import fit_several
 
@@ -127,3 +129,56 @@ def test_a_diagnosis_within_inference_mode_has_its_derivatives(dtype: torch.dtyp
             slopes = [d.layers["jacobian_singular_values"].values for d in (found, usual)]
             np.testing.assert_allclose(*slopes, rtol=1e-6, atol=1e-9)
         assert torch.is_inference_mode_enabled()
+
+
+def distilled(net: FullyConnected) -> object:
+    x = torch.from_numpy(X).float()
+    made = compress(chain(net), x, tolerance=0.3, polish="distil", allow_slower=True).module
+    return [p.shape for p in made.parameters()]
+
+
+def told(net: FullyConnected, y: torch.Tensor) -> object:
+    dtype = net.weights[0].dtype
+    found = forensics(net, torch.from_numpy(X).to(dtype), y.to(dtype) if y.is_floating_point() else y)
+    return found.ridge, found.residual, found.loss
+
+
+def trained_stranger(net: FullyConnected) -> object:
+    with torch.inference_mode(False):
+        module = chain(net).requires_grad_(True)
+    fit(module, torch.from_numpy(X).float(), torch.from_numpy(Y).float(), ridge=1e-2, limits=FEW)
+    return numbers(module)
+
+
+def in_float64(call: Callable[[FullyConnected], object]) -> Callable[[FullyConnected], object]:
+    return lambda net: call(net.rewritten(*([t.double() for t in part] for part in net.written_layers() if part)))
+
+
+INFERRED: dict[str, Callable[[FullyConnected], object]] = {
+    **{call.__name__: call for call in CALLS if call is not read},  # the law below is its
+    "distilled": distilled,
+    "told": lambda net: told(net, torch.from_numpy(Y)),
+    "told in float64": in_float64(lambda net: told(net, torch.from_numpy(Y))),
+    "told of classes": lambda net: told(net, torch.from_numpy(Y[:, 0] > 0).long()),
+    "trained_stranger": trained_stranger,
+}
+
+
+@pytest.mark.parametrize("name", INFERRED)
+def test_calls_give_the_same_within_inference_mode(name: str) -> None:
+    call = INFERRED[name]
+    usual, given = call(network()), network()
+    with torch.inference_mode():
+        assert call(given) == usual  # what they make of arrays is made here
+        assert torch.is_inference_mode_enabled()
+        if "trained" not in name:
+            assert call(network()) == usual, "a network that is made there"
+
+
+def test_a_network_that_is_made_within_inference_mode_is_not_trained() -> None:
+    with torch.inference_mode():
+        net = network()
+    for one in (net, nn.Sequential(net)):
+        with pytest.raises(DataError, match="made within torch.inference_mode"):
+            fit(one, X, Y, ridge=1e-2, limits=FEW)
+    fit(copy.deepcopy(net), X, Y, ridge=1e-2, limits=FEW)

@@ -62,6 +62,51 @@ def test_rows(make: Callable[[], object]) -> None:
     assert targets is None
 
 
+TYPES = [
+    dtype for name in sorted(dir(torch))
+    if isinstance(dtype := getattr(torch, name), torch.dtype) and name.startswith(("float", "bfloat", "int", "uint"))
+]  # fmt: skip
+
+
+def of_type(dtype: torch.dtype) -> torch.Tensor | None:
+    """Rows of 1 and 2 in a type of torch; None where torch itself makes none of it."""
+    try:
+        return (1.0 + (TENSORS[0] > 0)).to(dtype)
+    except (RuntimeError, NotImplementedError):
+        return None
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_numbers_of_every_type_of_torch_are_taken_or_refused_in_words(dtype: torch.dtype) -> None:
+    rows = of_type(dtype)
+    if rows is None:
+        return
+    given: list[object] = [
+        rows,
+        TensorDataset(rows),
+        DataLoader(TensorDataset(rows), batch_size=7),
+        [*rows],
+        tuple(rows),
+    ]
+    for one in given:
+        try:
+            found = as_samples(in_memory(one)[0])
+        except DataError as error:
+            assert str(dtype) in str(error)  # noqa: PT017 - some types have no numbers that numpy knows
+            assert not dtype.is_floating_point
+        else:
+            np.testing.assert_array_equal(found, 1 + (X > 0))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float8_e4m3fn])
+def test_modules_are_given_samples_of_short_numbers(dtype: torch.dtype) -> None:
+    module = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    rows = TENSORS[0].to(dtype)
+    for given in (TensorDataset(rows), DataLoader(TensorDataset(rows), batch_size=7), rows):
+        assert isthmus.compress(module, given, tolerance=0.3, allow_slower=True).relative_error <= 0.3
+        assert isthmus.factorise(module, given, 1).rank == 1
+
+
 @pytest.mark.parametrize("make", PAIRS.values(), ids=list(PAIRS))
 def test_pairs_bring_their_targets(make: Callable[[], object]) -> None:
     found, targets = in_memory(make())

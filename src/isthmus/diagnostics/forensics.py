@@ -24,7 +24,8 @@ from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples, row_ranges
 from isthmus.diagnostics.session import DiagnosisSession, open_session
 from isthmus.errors import DataError, ShapeError
-from isthmus.networks.arguments import module_argument
+from isthmus.networks.arguments import module_argument, tensor_argument
+from isthmus.networks.devices import with_gradients
 from isthmus.networks.network import penalised, penalty_of
 from isthmus.theory.neural_collapse import NeuralCollapse, class_rank_bound, neural_collapse
 from isthmus.training.losses import Loss, loss_argument
@@ -65,6 +66,7 @@ class Forensics:
         return self.ridge > 0 and self.residual <= STATIONARY
 
 
+@with_gradients
 def forensics(module: nn.Module, x: Inputs, y: Tensor, *, loss: str | Loss | LossOf | None = None) -> Forensics:
     """The ridge that a network was trained with, whether training had ended, and how far its classes have collapsed.
 
@@ -96,7 +98,7 @@ def forensics(module: nn.Module, x: Inputs, y: Tensor, *, loss: str | Loss | Los
     'Forensics'
     """
     network = module_argument(module, "forensics(module, x, y)")
-    samples, y = Samples.of(x), torch.as_tensor(y)
+    samples, y = Samples.of(x), tensor_argument(y, "forensics(module, x, y): y")
     if len(y) != samples.num:
         raise ShapeError(f"forensics(module, x, y): needs one row of y per row of x, {samples.num}; got {len(y)}.")
     counted = penalised(network)

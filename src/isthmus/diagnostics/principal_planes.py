@@ -6,7 +6,6 @@ The pictures: `plots.representation_path`, `plots.autoencoder_arrows`. The table
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from isthmus.diagnostics.evaluation import evaluate
@@ -14,7 +13,8 @@ from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.replica import random_state_kept, replica_of
 from isthmus.diagnostics.samples import Inputs, Samples
-from isthmus.errors import ShapeError
+from isthmus.errors import DataError, ShapeError
+from isthmus.networks.arguments import answer_of
 
 
 class _Activations(Listener):
@@ -70,32 +70,36 @@ def representation_path(module: nn.Module, x: Inputs) -> xr.Dataset:
     )
 
 
-def reconstruction_arrows(module: nn.Module, x: Float[Tensor, "n d"]) -> xr.Dataset:
+def reconstruction_arrows(module: nn.Module, x: Inputs) -> xr.Dataset:
     """Samples and what an autoencoder makes of them, both in the two principal components of the samples.
 
     Args:
         module: gives an output of the shape of its input; evaluated in evaluation mode, and left as it was.
-        x: samples as rows. With two columns these themselves are the plane.
+        x: samples as rows, images as rows of pixels. With two columns these themselves are the plane.
 
     Returns:
         `start` and `end` with dimensions "sample" and "component" (2), in the units of x.
 
     Raises:
-        DataError: x cannot be used. ShapeError: the output has another shape than x.
+        DataError: x cannot be used, or is several tensors, or the output is none. ShapeError: the output has another
+            shape than x.
 
     Accuracy: *exact* to rounding, float64 by a copy.
     """
     samples = Samples.of(x)
+    entered = [*samples.positional, *samples.named.values()]
+    if len(entered) != 1:
+        raise DataError(f"reconstruction_arrows(module, x): needs one tensor, got {len(entered)}. Wrap the module.")
     with random_state_kept(module), replica_of(module) as replica, torch.no_grad():
         given = samples.at(slice(None), replica.dtype, replica.device)
-        output = replica(given).double()
-    start = samples.tensors[0].to(output)
+        output = answer_of(replica(given), f"reconstruction_arrows(module, x): {type(module).__name__}").double()
+    start = entered[0].to(output)
     if output.shape != start.shape:
         raise ShapeError(
             f"reconstruction_arrows(module, x): needs outputs of the shape of x, {tuple(start.shape)}; got "
             f"{tuple(output.shape)}. Pass an autoencoder."
         )
-    start, output = start.flatten(1), output.flatten(1)
+    start, output = start.reshape(samples.num, -1), output.reshape(samples.num, -1)
     is_plane = start.shape[1] == 2
     ends = (start, output) if is_plane else (_in_plane(start, start), _in_plane(output, start))
     dims = ("sample", "component")

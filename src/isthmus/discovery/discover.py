@@ -13,7 +13,7 @@ from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.work.progress import ProgressListener
-from isthmus.networks.devices import made_on_cpu
+from isthmus.networks.devices import made_on_cpu, with_gradients
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.training import Limits
 from isthmus.training.losses import Loss
@@ -22,6 +22,7 @@ from isthmus.writing.folder_lock import folder_made, only_writer
 
 
 @made_on_cpu
+@with_gradients
 def discover(  # noqa: PLR0913 - the arguments are a public contract
     x: object,
     y: object = None,

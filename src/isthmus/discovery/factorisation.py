@@ -16,7 +16,7 @@ from isthmus.discovery.factors import Factorisation, principal_axes
 from isthmus.discovery.unseen_rows import told_by_unseen_rows
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, walk
-from isthmus.networks.arguments import module_argument
+from isthmus.networks.arguments import module_argument, whole_argument
 from isthmus.networks.departures import departure
 from isthmus.networks.devices import made_on_cpu
 from isthmus.networks.residual_rewriting import as_fully_connected, stream_departure
@@ -74,7 +74,7 @@ def factorise(
         ShapeError: x does not fit.
         DataError: the module fails on x, or gives NaN, or x has NaN.
         ValueError: no such layer, a smoothed relu, a layer that is bypassed by a skip connection (says which), a module
-            that cannot be taken apart, or a rank larger than the width.
+            that cannot be taken apart, a rank larger than the width, or numbers that are not whole.
 
     Warns:
         DataWarning: fewer than three rows for each coordinate.
@@ -86,6 +86,8 @@ def factorise(
     (1, torch.Size([60, 1]))
     """
     module = module_argument(module, "factorise(module, x)")
+    rank = None if rank is None else whole_argument(rank, "factorise(rank=...)")
+    layer = layer if layer is None or isinstance(layer, str) else whole_argument(layer, "factorise(layer=...)")
     with random_state_kept(module):  # loaders draw from it too
         x = samples_argument(x, "factorise(module, x): x", module)
         return _factorised(module, x, rank, layer=layer, heldout=heldout)

@@ -3,6 +3,8 @@
 What the numbers in it may be: `tasks.arrays`. Columns and classes of tables: `discovery.data.checking`.
 """
 
+import math
+import operator
 from collections.abc import Iterable
 from numbers import Integral
 
@@ -56,7 +58,7 @@ def _unwrapped(value: object) -> object:
 
 
 def tensor_argument(value: object, where: str) -> Tensor:
-    """The value as a tensor of real numbers that lies in memory.
+    """The value as a tensor of real numbers that lies in memory, and that gradients may be taken through.
 
     Raises:
         DataError: it is no array of numbers, or a complex or sparse one, or has no data.
@@ -72,7 +74,8 @@ def tensor_argument(value: object, where: str) -> Tensor:
         raise DataError(f"{where}: needs a dense tensor, got {tensor.layout}. Give x.to_dense().")
     if tensor.is_meta:
         raise DataError(f"{where}: is a tensor without data (on the device meta). Give one that holds numbers.")
-    return tensor
+    tensor = tensor.float() if tensor.is_floating_point() and tensor.itemsize == 1 else tensor  # 8 bits compute nothing
+    return tensor.clone() if tensor.is_inference() and not torch.is_inference_mode_enabled() else tensor
 
 
 def check_finite(x: Tensor, where: str, called: str = "x") -> None:
@@ -111,6 +114,38 @@ def check_ridge(ridge: object, call: str) -> None:
         value = float("nan")
     if not 0 <= value < float("inf"):
         raise ValueError(f"{call}(ridge={str(ridge)[:40]}): needs a finite number >= 0.")
+
+
+def positive_argument(value: object, where: str, why: str) -> float:
+    """A finite number > 0, of numpy and torch too.
+
+    Args:
+        value: what came.
+        where: the call with the argument, as it was given.
+        why: what it is, in words.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        found = math.nan if isinstance(value, str | bytes) else float(value)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError, RuntimeError):
+        found = math.nan
+    if not 0 < found < math.inf:
+        raise ValueError(f"{where}: needs {why}.")
+    return found
+
+
+def whole_argument(value: object, where: str) -> int:
+    """A whole number, of numpy and torch too; none that is written with a point.
+
+    Raises:
+        ValueError: it is none.
+    """
+    try:
+        return operator.index(value)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"{where}: needs a whole number, got {type(value).__name__} {str(value)[:40]}.") from None
 
 
 def seed_argument(seed: object, where: str) -> int:

@@ -4,7 +4,7 @@ What exporters say: `export_noise`.
 """
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from torch import Tensor, nn
@@ -19,18 +19,23 @@ M = TypeVar("M", bound=nn.Module)
 T = TypeVar("T")
 
 
-def copied_module(module: M) -> M:
+def copied_module(module: M, *, but: Iterable[Tensor] = ()) -> M:
     """A copy that shares nothing; of a graph too, whose copying warns about itself.
 
     What a module keeps of its last pass, attention weights or features, comes along as numbers: torch copies no tensor
     that hangs in a graph of gradients.
+
+    Args:
+        module: any.
+        but: tensors that the copy shares all the same.
     """
     kept = (
         leaf for part in module.modules() for leaf in _pytree.tree_leaves(list(vars(part).values()))
         if isinstance(leaf, Tensor) and not leaf.is_leaf
     )  # fmt: skip
     with without_deprecations():  # copies log and print nothing
-        return copy.deepcopy(module, {id(tensor): tensor.detach().clone() for tensor in kept})
+        known = {id(tensor): tensor.detach().clone() for tensor in kept} | {id(tensor): tensor for tensor in but}
+        return copy.deepcopy(module, known)
 
 
 def on_copy(module: Callable[[Tensor], T], x: Tensor) -> T:

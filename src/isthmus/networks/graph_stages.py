@@ -13,10 +13,9 @@ from typing import Any
 import torch
 from torch import fx, nn
 
-from isthmus.networks.copies import copied_module
 from isthmus.networks.export_noise import without_export_noise
 from isthmus.networks.fully_connected import FullyConnected
-from isthmus.networks.graph_calls import function_name, is_batch_size, module_of_call
+from isthmus.networks.graph_calls import function_name, is_batch_size, is_in_place, module_of_call
 from isthmus.networks.stage_kinds import NOTHING, ResidualSum, Stage, barrier_reason
 
 _CALLS = {"call_module", "call_function", "call_method"}
@@ -67,7 +66,7 @@ def traced(module: nn.Module) -> fx.GraphModule:
 
 
 def graph_stages(graph_module: fx.GraphModule) -> list[Stage]:
-    """The steps of a graph with one tensor in and one tensor out.
+    """The steps of a graph with one tensor in and one tensor out; their weights are those of the graph, tied as there.
 
     Raises:
         ValueError: more than one input or output; says how many.
@@ -113,7 +112,7 @@ def _segments(nodes: Iterable[fx.Node], start: fx.Node, end: fx.Node) -> list[tu
 def _stage(root: fx.GraphModule, source: fx.Node, nodes: list[fx.Node]) -> Stage:
     node = nodes[-1]
     if len(nodes) == 1 and node.op == "call_module" and node.args == (source,) and not node.kwargs:
-        module = copied_module(root.get_submodule(str(node.target)))
+        module = root.get_submodule(str(node.target))
         return Stage(str(node.target), module, barrier_reason(module))
     if len(nodes) == 1 and node.op != "call_module" and node.args and node.args[0] is source:
         module = module_of_call(node, lambda name: attrgetter(name)(root))
@@ -155,7 +154,7 @@ def _opaque(root: fx.GraphModule, source: fx.Node, nodes: list[fx.Node]) -> fx.G
         return copies[node]
 
     graph.output(copied(nodes[-1]))
-    return copied_module(fx.GraphModule(root, graph))
+    return fx.GraphModule(root, graph)
 
 
 def _owner(node: fx.Node) -> str:
@@ -179,6 +178,15 @@ def _reason(root: fx.GraphModule, nodes: list[fx.Node]) -> str:
     if len(nodes) > 1:
         return "a skip connection or parallel branches"
     return f"{names[0]}: not a layer whose features can be told apart"
+
+
+def overwrites(graph_module: fx.GraphModule) -> bool:
+    """Whether some call of a graph writes into what it is given, as x.relu_() and nn.ReLU(inplace=True) do."""
+    parts = (graph_module.get_submodule(str(n.target)) for n in graph_module.graph.nodes if n.op == "call_module")
+    calls = [node for node in graph_module.graph.nodes if node.op in {"call_function", "call_method"}]
+    return any(getattr(part, "inplace", False) for part in parts) or any(
+        node.kwargs.get("inplace") or is_in_place(node) for node in calls
+    )
 
 
 def _is_traceable(module: nn.Module) -> bool:

@@ -3,13 +3,13 @@
 Everything that looks inside a network maps over `walk`. The other loops: `forward`, and the hand-written training step.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from isthmus.errors import ShapeError
 
@@ -52,7 +52,8 @@ def walk(network: nn.Module, x: Float[Tensor, "n d_in"]) -> list[LayerState]:
 
     Args:
         network: a network of this library, or any module whose `nn.Linear` layers are called once each; the activation
-            of a layer is then what the next called module that keeps its shape returns.
+            of a layer is then what the next called module that keeps its shape returns. Functions and modules that
+            work in place overwrite nothing of what comes back.
         x: samples as rows.
 
     Returns:
@@ -60,7 +61,7 @@ def walk(network: nn.Module, x: Float[Tensor, "n d_in"]) -> list[LayerState]:
         gradients are enabled.
 
     Raises:
-        ShapeError: `x` does not have the number of features that the first layer takes.
+        ShapeError: `x` does not have the number of features that the layer takes that is called first.
         ValueError: the module has no linear layer.
 
     >>> [state.position for state in isthmus.walk(network, torch.from_numpy(x))]
@@ -111,24 +112,10 @@ def _walk_by_hooks(network: nn.Module, x: Tensor) -> list[LayerState]:
             f"walk(network, x): needs a module with nn.Linear layers; {type(network).__name__} has none. "
             "Other layer kinds are read by isthmus.diagnose."
         )
-    check_features("walk(network, x)", x, linears[0][1].in_features)
-    states: list[LayerState] = []
-
-    def after_linear(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]:
-        def record(module: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> None:
-            assert isinstance(module, nn.Linear)
-            states.append(LayerState(len(states) + 1, output, output, module.weight, module.bias, name))
-
-        return record
-
-    def after_other(_module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        if states and inputs and inputs[0] is states[-1].activation and output.shape == inputs[0].shape:
-            last = states[-1]
-            states[-1] = LayerState(last.position, last.preactivation, output, last.weight, last.bias, last.name)
-
-    handles = [module.register_forward_hook(after_linear(name)) for name, module in linears]
+    record = _Record(x)
+    handles = [handle for name, module in linears for handle in record.of_linear(name, module)]
     handles += [
-        module.register_forward_hook(after_other)
+        module.register_forward_hook(record.behind)
         for module in network.modules()
         if not isinstance(module, nn.Linear) and not any(module.children())
     ]
@@ -137,7 +124,56 @@ def _walk_by_hooks(network: nn.Module, x: Tensor) -> list[LayerState]:
     finally:
         for handle in handles:
             handle.remove()
-    return states
+    return record.states
+
+
+@dataclass(slots=True, eq=False)
+class _Record:
+    """What hooks have seen. The network goes on with copies: what is recorded it cannot overwrite in place.
+
+    Attributes:
+        x: the samples.
+        states: of the layers called so far.
+        stream: the copy of the last activation that the network goes on with.
+    """
+
+    x: Tensor
+    states: list[LayerState] = field(default_factory=list[LayerState])
+    stream: Tensor | None = None
+
+    def of_linear(self, name: str, layer: nn.Linear) -> list[RemovableHandle]:
+        """Hooks around a linear layer."""
+
+        def entered(_layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
+            if not self.states and inputs:
+                self._check_first(inputs[0], name, layer.in_features)
+
+        def left(_layer: nn.Module, _inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
+            self.states.append(LayerState(len(self.states) + 1, output, output, layer.weight, layer.bias, name))
+            self.stream = output.clone()
+            return self.stream
+
+        return [layer.register_forward_pre_hook(entered), layer.register_forward_hook(left)]
+
+    def behind(self, _module: nn.Module, inputs: tuple[Tensor, ...], output: object) -> Tensor | None:
+        """After another module; of one that keeps the shape of what a layer gave, what it returns is the activation."""
+        if self.stream is None or not inputs or inputs[0] is not self.stream or not isinstance(output, Tensor):
+            return None
+        if output.shape != inputs[0].shape:
+            return None
+        self.states[-1] = replace(self.states[-1], activation=output)
+        self.stream = output.clone()
+        return self.stream
+
+    def _check_first(self, entering: Tensor, name: str, d_in: int) -> None:
+        """The layer that is called first, wherever it stands in the module, takes rows of so many features."""
+        if entering.shape == self.x.shape:
+            check_features("walk(network, x)", self.x, d_in)
+        elif entering.ndim != 2 or entering.shape[1] != d_in:
+            raise ShapeError(
+                f"walk(network, x): the first layer that is called, {name!r}, takes rows of {d_in} features; what "
+                f"enters it has shape {tuple(entering.shape)}, of x {tuple(self.x.shape)}. isthmus.diagnose reads all."
+            )
 
 
 def activation(preactivation: Tensor, negative_slope: float) -> Tensor:

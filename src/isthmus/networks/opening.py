@@ -3,7 +3,8 @@
 So attention, gates and models of transformers are rewritten inside. Chains themselves: `networks.chain`.
 """
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,10 +14,20 @@ from isthmus.networks.arguments import Answer
 from isthmus.networks.chain import UnreadableModule, in_chains, linear_layer, read_chain, run
 from isthmus.networks.copies import copied_module, on_copy, plain_copy
 from isthmus.networks.layers import relative_error
-from isthmus.networks.stage_kinds import InnerChain, ResidualSum, Stage, inner_chains, is_weighted, with_part
+from isthmus.networks.stage_kinds import (
+    BATCH_NORMS,
+    InnerChain,
+    ResidualSum,
+    Stage,
+    Tied,
+    inner_chains,
+    is_weighted,
+    with_part,
+)
 from isthmus.networks.unfolded import UnfoldedEncoderLayer
 
 _PROBE = 8
+_TIED = "its weights serve in other places too: made smaller in one, they would have to be kept twice"
 # classes of transformers that compute what a layer of torch does
 _GELUS = {"NewGELUActivation": "tanh", "GELUTanh": "tanh", "PytorchGELUTanh": "tanh", "GELUActivation": "none"}
 
@@ -37,7 +48,7 @@ def chain_or_parts(module: nn.Module, x: Tensor) -> list[Stage]:
         x: samples.
     """
     try:
-        chain = opened(read_chain(module, x), x)
+        chain = opened(_with_ties(read_chain(module, x)), x)
     except UnreadableModule as error:
         return whole(module, x, f"left as it is: {error}")
     if not any(stage.reason for stage in chain):
@@ -56,17 +67,45 @@ def opened(stages: Sequence[Stage], x: Tensor) -> list[Stage]:
     Returns:
         As many steps, which compute the same (checked on 8 samples); one that cannot be opened stays as it is.
     """
-    found: list[Stage] = []
-    part = x[:_PROBE]
     with torch.no_grad():
-        for stage in stages:
-            here = part
-            if isinstance(stage.module, ResidualSum):
-                found.append(in_chains(stage, lambda steps, here=here: opened(steps, here)))
-            else:
-                found.append(_opened(stage, here) if stage.reason and any(stage.module.children()) else stage)
-            part = on_copy(stage.module, part)
+        return _all_opened(stages, x[:_PROBE], _tied(stages))
+
+
+def _all_opened(stages: Sequence[Stage], x: Tensor, tied: Mapping[int, Tensor]) -> list[Stage]:
+    found: list[Stage] = []
+    for stage in stages:
+        here, is_closed = x, stage.reason and any(stage.module.children()) and not isinstance(stage.module, Tied)
+        if isinstance(stage.module, ResidualSum):
+            found.append(in_chains(stage, lambda steps, here=here: _all_opened(steps, here, tied)))
+        else:
+            found.append(_opened(stage, here, tied) if is_closed else stage)
+        x = on_copy(stage.module, x)
     return found
+
+
+def _tied(stages: Sequence[Stage]) -> dict[int, Tensor]:
+    """The parameters by their ids that stand in several places of these steps."""
+    held = [p for stage in stages for _, p in stage.module.named_parameters(remove_duplicate=False)]
+    times = Counter(map(id, held))
+    return {id(p): p for p in held if times[id(p)] > 1}
+
+
+def _with_ties(stages: Sequence[Stage]) -> list[Stage]:
+    """The steps, those marked whose weights serve in others too."""
+    tied = _tied(stages)
+
+    def marked(steps: Sequence[Stage]) -> list[Stage]:
+        return [in_chains(step, marked) if inner_chains(step) else _marked(step, tied) for step in steps]
+
+    return marked(stages)
+
+
+def _marked(stage: Stage, tied: Mapping[int, Tensor]) -> Stage:
+    if stage.reason or not any(id(p) in tied for p in stage.module.parameters()):
+        return stage
+    if is_weighted(stage.module):
+        return Stage(stage.name, Tied(stage.module), _TIED)
+    return Stage(stage.name, stage.module, _TIED if isinstance(stage.module, BATCH_NORMS) else "")
 
 
 def whole(module: nn.Module, x: Tensor, reason: str) -> list[Stage]:
@@ -80,10 +119,10 @@ def movable_parameters(stages: Sequence[Stage]) -> int:
     return own + sum(movable_parameters(steps) for stage in stages for steps in inner_chains(stage).values())
 
 
-def _opened(stage: Stage, x: Tensor) -> Stage:
-    own = _translated(copied_module(stage.module))
+def _opened(stage: Stage, x: Tensor, tied: Mapping[int, Tensor]) -> Stage:
+    own = _translated(copied_module(stage.module, but=tied.values()))
     calls, start = _calls(own, x), "inner" if isinstance(own, Answer) else ""
-    chains = _chains(own.get_submodule(start), start, calls, _shared(own))
+    chains = _chains(own.get_submodule(start), start, calls, {*tied})
     if not chains:
         return stage
     outer = "" if isinstance(own, fx.GraphModule) else stage.name  # whose parts have their names from the whole
@@ -123,7 +162,7 @@ def _joined(*names: str) -> str:
 
 def _calls(module: nn.Module, x: Tensor) -> dict[str, _Calls]:
     """What every part of a module was called with, in one evaluation."""
-    found = {path: _Calls() for path, _ in module.named_modules()}
+    found = {path: _Calls() for path, _ in module.named_modules(remove_duplicate=False)}
 
     def entered(path: str, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         x = args[0] if len(args) == 1 and not kwargs else None
@@ -135,7 +174,7 @@ def _calls(module: nn.Module, x: Tensor) -> dict[str, _Calls]:
         calls.count, calls.x = calls.count + 1, calls.x if isinstance(output, Tensor) else None
 
     handles = [
-        handle for path, part in module.named_modules() for handle in (
+        handle for path, part in module.named_modules(remove_duplicate=False) for handle in (
             part.register_forward_pre_hook(
                 lambda _, args, kwargs, path=path: entered(path, args, kwargs), with_kwargs=True
             ),
@@ -172,12 +211,6 @@ def _steps(part: nn.Module, calls: _Calls, shared: set[int]) -> list[Stage] | No
         return steps if movable_parameters(steps) and run(steps, calls.x).shape else None
     except UnreadableModule:
         return None
-
-
-def _shared(module: nn.Module) -> set[int]:
-    """Parameters that stand in several places: what is saved in one is not saved in another."""
-    ids = [id(p) for _, p in module.named_parameters(remove_duplicate=False)]
-    return {i for i in ids if ids.count(i) > 1}
 
 
 def _translated(module: nn.Module) -> nn.Module:

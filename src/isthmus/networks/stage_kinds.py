@@ -138,6 +138,22 @@ class ResidualSum(nn.Module):
         return x + self.branch(x)
 
 
+class Tied(nn.Module):
+    """A layer whose weights serve in other steps too: what is saved here is not saved there, and it stays.
+
+    Args:
+        inner: the layer.
+    """
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What the layer gives."""
+        return self.inner(x)
+
+
 def inner_chains(stage: Stage) -> dict[str, list[Stage]]:
     """The chains inside one step by where they are: the branch of a residual sum, parts of a module that was opened."""
     found: dict[str, list[Stage]] = {}

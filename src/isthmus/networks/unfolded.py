@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from isthmus.networks.chain import linear_layer
-from isthmus.networks.stage_kinds import ELEMENTWISE
+from isthmus.networks.stage_kinds import ELEMENTWISE, Tied
 
 
 class UnfoldedAttention(nn.Module):
@@ -103,11 +103,16 @@ class UnfoldedEncoderLayer(nn.Module):
 
 
 def refolded(module: nn.Module) -> nn.Module:
-    """The module with encoder layers that were written out as those of torch again, where they still are such."""
+    """The module with layers of torch as themselves again, where they still are such.
+
+    Encoder layers had been written out, and layers whose weights serve in several places had been put apart.
+    """
     for part in [*module.modules()]:
         for name, child in part.named_children():
             if isinstance(child, UnfoldedEncoderLayer) and (new := child.folded()) is not None:
                 setattr(part, name, new)
+            if isinstance(child, Tied):
+                setattr(part, name, child.inner)
     return module
 
 

@@ -23,6 +23,7 @@ LARGEST = 1e140
 # what is divided by less, as weights are by the spread of a column, overflows
 LEAST_SPREAD = 1e-300
 _TABLE = 2  # dimensions
+_FLOATS_OF_NUMPY = (torch.float16, torch.float32, torch.float64)
 NUMBERS_AT_ONCE = 1_000_000  # of an array that is looked at as a whole: what is made of so many takes 8 MB
 
 
@@ -70,13 +71,14 @@ def _numbers(x: object, name: str) -> np.ndarray:
     if sparse is not None and sparse.issparse(x):
         raise DataError(f"{name}: is a sparse matrix. Pass {name}.toarray().")
     if isinstance(x, torch.Tensor):
-        x = x.detach().cpu()
-        array = _tensor_numbers(x, name)
+        array = tensor_numbers(x, name)
     elif isinstance(x, np.ma.MaskedArray):
         array = np.ma.filled(x.astype(np.float64), np.nan)
     elif isinstance(x, pd.DataFrame | pd.Series):
         array = _frame_numbers(x, name)
     else:
+        if isinstance(x, list | tuple):
+            x = [tensor_numbers(row, name) if isinstance(row, torch.Tensor) else row for row in x]
         try:
             array = np.asarray(x)
         except ValueError:
@@ -96,10 +98,21 @@ def _may_be_written(array: np.memmap) -> np.ndarray:
         return mapped(stream, array.dtype, array.shape, offset=array.offset, pages=mmap)
 
 
-def _tensor_numbers(x: torch.Tensor, name: str) -> np.ndarray:
+def tensor_numbers(x: torch.Tensor, name: str) -> np.ndarray:
+    """A tensor as an array: of a floating-point type that numpy lacks (bfloat16, those of 8 bits) in float64, *exact*.
+
+    Raises:
+        DataError: it holds complex numbers, or is of a kind that numpy has nothing for.
+    """
     if x.is_complex():
         raise DataError(f"{name}: holds complex numbers ({x.dtype}). Pass real and imaginary parts as columns.")
-    return (x.double() if x.dtype == torch.bfloat16 else x).numpy()  # numpy has no bfloat16
+    x = x.detach().cpu()
+    if x.dtype.is_floating_point and x.dtype not in _FLOATS_OF_NUMPY:
+        x = x.double()
+    try:
+        return x.numpy()
+    except (TypeError, RuntimeError):
+        raise DataError(f"{name}: is a tensor of {x.dtype}, {x.layout}. Pass a dense one of plain numbers.") from None
 
 
 def _frame_numbers(x: "pd.DataFrame | pd.Series", name: str) -> np.ndarray:

@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.array_files import say_flattened
+from isthmus.tasks.arrays import tensor_numbers
 from isthmus.tasks.memory import check_memory
 
 _PAIR = 2  # inputs and targets
@@ -183,7 +184,7 @@ def stacked(x: "DataLoader[Any] | Dataset[Any]", name: str) -> tuple[np.ndarray,
 
 
 def _array(part: object, name: str) -> np.ndarray:
-    found = part.detach().cpu().numpy() if isinstance(part, torch.Tensor) else np.asarray(part)
+    found = tensor_numbers(part, name) if isinstance(part, torch.Tensor) else np.asarray(part)
     if found.dtype.kind not in "biuf":
         raise DataError(f"{name}: a sample holds {type(part).__name__}, not numbers. Give tensors or arrays.")
     return found

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
 from isthmus.networks.arguments import check_finite, check_ridge, module_argument, seed_argument, tensor_argument
-from isthmus.networks.devices import device_argument, lying_on, made_on_cpu, usual_device
+from isthmus.networks.devices import device_argument, lying_on, made_on_cpu, usual_device, with_gradients
 from isthmus.networks.network import Network
 from isthmus.tasks.arrays import counted
 from isthmus.training.fit_checkpoint import CheckpointFile
@@ -26,6 +26,7 @@ from isthmus.training.steps.memory_step import check_repeatable, check_trainable
 
 
 @made_on_cpu
+@with_gradients
 def fit(  # noqa: PLR0913 - the arguments are a public contract
     network: nn.Module,
     x: ArrayLike | Tensor,

@@ -17,7 +17,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
-from isthmus.networks.devices import made_on_cpu
+from isthmus.networks.devices import made_on_cpu, with_gradients
 from isthmus.training.culling import Culling, Race
 from isthmus.training.fit import fit
 from isthmus.training.fit_result import FitResult
@@ -42,6 +42,7 @@ class Starts:
 
 
 @made_on_cpu
+@with_gradients
 def fit_several(
     networks: Sequence[nn.Module],
     x: ArrayLike | Tensor,

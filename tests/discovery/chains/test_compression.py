@@ -1,5 +1,8 @@
 """Networks with known redundancies come down to the known size, dense ones are left alone, the error is the error."""
 
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -495,6 +498,22 @@ def test_bad_input_is_refused(x: Tensor, tolerance: float, error: type[Exception
     module = dense(10, 8, 3)
     with pytest.raises(error, match=message):
         isthmus.compress(module, x, tolerance=tolerance)
+
+
+@pytest.mark.parametrize("tolerance", ["0.1", None, [0.1], 1j, samples(2), -1.0, True - 1])
+def test_a_tolerance_of_another_kind_is_refused_in_words(tolerance: Any) -> None:
+    with pytest.raises(ValueError, match=r"compress\(tolerance=.*needs a finite tolerance > 0"):
+        isthmus.compress(dense(6, 3), samples(40, 6, dtype=DOUBLE), tolerance=tolerance)
+
+
+def test_tolerances_of_numpy_and_torch_are_numbers() -> None:
+    for tolerance in (np.float32(0.1), torch.tensor(0.1), 1):
+        assert isthmus.compress(dense(6, 3), samples(40, 6, dtype=DOUBLE), tolerance=tolerance).error_bound <= 1  # pyright: ignore[reportArgumentType]
+
+
+def test_a_polish_that_is_a_list_is_refused() -> None:
+    with pytest.raises(ValueError, match="polish="):
+        isthmus.compress(dense(6, 3), samples(40, 6, dtype=DOUBLE), tolerance=0.1, polish=["distil"])  # pyright: ignore[reportArgumentType]
 
 
 def test_a_polish_by_another_name_is_refused() -> None:

@@ -3,12 +3,13 @@
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
 import isthmus
-from foreign_modules import Branching, Images, Residual, attention, samples, seeded
+from foreign_modules import Branching, Images, Residual, attention, nested, samples, seeded
 from isthmus.discovery.chains.row_factor import row_factor
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected
@@ -134,3 +135,12 @@ def test_the_factor_of_rows_is_that_of_all_of_them_at_once() -> None:
     assert torch.allclose(found.mean, rows.mean(0), atol=rounding(size=50))
     assert torch.allclose(found.centred.T @ found.centred, centred.T @ centred, atol=rounding(size=50, condition=50.0))
     assert torch.allclose(found.raw.T @ found.raw, rows.T @ rows, atol=rounding(size=50, condition=5000.0))
+
+
+@pytest.mark.parametrize("arguments", [{"rank": 2.0}, {"rank": "2"}, {"layer": 1.0}, {"layer": [1]}, {"rank": [1]}])
+def test_numbers_that_are_not_whole_are_refused_in_words(arguments: dict[str, Any]) -> None:
+    x = samples(40, 5)
+    for module in (seeded(nested), FullyConnected(5, 2, width=6, depth=3, seed=0)):
+        with pytest.raises(ValueError, match=r"factorise\((rank|layer)=\.\.\.\): needs a whole number"):
+            isthmus.factorise(module, x, **arguments)
+    assert isthmus.factorise(seeded(nested), x, np.int32(2), layer=np.int64(1)).rank == 2  # pyright: ignore[reportCallIssue, reportArgumentType]

@@ -10,7 +10,7 @@ from torch import nn
 
 import isthmus
 from isthmus.discovery.chains.error_bounds import RowErrors, exceeding, upper_ratio
-from isthmus.discovery.chains.rows import distances, reach
+from isthmus.discovery.chains.rows import spacing
 from isthmus.discovery.data.splitting import three_parts
 
 # no number that is drawn is above the last one of a row: the premise of the bound
@@ -121,21 +121,27 @@ def test_rare_kinds_and_heavy_tails_are_reached_out_for_and_normal_rows_are_not(
     for seed in range(3):
         generator = torch.Generator().manual_seed(seed)
         x = rows_of(law, 300, generator)
-        apart = distances(x)
-        assert apart is not None
+        found, usual = spacing(x), spacing(rows_of("normal", 300, generator))
+        assert found is not None
+        assert usual is not None
+        apart = found.apart
         _, _, report = three_parts(300, seed=0, apart=apart)
         assert int(apart.argmax()) in report
         far = int((apart[report] > 3 * np.median(apart)).sum())
         assert far >= 1
-        assert reach(x, np.array([int(apart.argmax())])) > 1.5
-        assert reach(x, report) <= reach(x, np.array([int(apart.argmax())]))
-        assert reach(rows_of("normal", 300, generator), np.arange(300)) < 1.2
+        alone = found.reach(np.array([int(apart.argmax())]))
+        assert alone > 1.5
+        assert found.reach(report) <= alone
+        assert usual.reach(np.arange(300)) < 1.2
 
 
 def test_of_tokens_and_of_many_rows_no_distance_is_taken() -> None:
-    assert distances(torch.zeros(20, 3, dtype=torch.long)) is None
-    assert distances(torch.zeros(5000, 1)) is None
-    assert reach(torch.zeros(20, 3), np.arange(20)) == 1.0
+    assert spacing(torch.zeros(20, 3, dtype=torch.long)) is None
+    assert spacing(torch.zeros(5000, 1)) is None
+    for width in (3, 300):
+        found = spacing(torch.zeros(20, width))
+        assert found is not None
+        assert found.reach(np.arange(20)) == 1.0
 
 
 def test_the_worst_of_few_rare_rows_is_taken_further() -> None:

@@ -40,6 +40,45 @@ def test_training_moves_the_numbers_towards_the_target_and_leaves_the_steps() ->
     assert distilled(stages, x, module(x).detach())[0].module is stages[0].module  # nothing to better
 
 
+class Written(nn.Module):
+    """Its forward writes the type of its numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x.to(torch.float16))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, DOUBLE])
+def test_numbers_of_every_type_are_trained_and_stay_of_it(dtype: torch.dtype) -> None:
+    def make() -> nn.Module:
+        return nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 3))
+
+    module, other, x = seeded(make).to(dtype), seeded(make, 1).to(dtype), samples(200, 5).to(dtype)
+    stages, target = read_chain(module, x), other(x).detach()
+    new = distilled(stages, x, target)
+    assert error(new, x, target) < error(stages, x, target) / 3
+    for stage, old in zip(new, stages, strict=True):
+        held = [[t.dtype for t in (*s.module.parameters(), *s.module.buffers())] for s in (stage, old)]
+        assert held[0] == held[1]
+        assert [t.dtype for t in stage.module.parameters()] == [dtype] * len([*stage.module.parameters()])
+
+
+def test_what_takes_short_numbers_alone_is_left_as_it_is() -> None:
+    stages, x = [Stage("", Written().half())], samples(50, 4).half()
+    assert distilled(stages, x, samples(50, 3).half())[0].module is stages[0].module
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_networks_of_short_numbers_are_polished(dtype: torch.dtype) -> None:
+    module = seeded(deep).to(dtype)
+    found = isthmus.compress(module, samples(300, 6), tolerance=0.3, allow_slower=True, polish="distil")
+    assert {p.dtype for p in found.module.parameters()} == {dtype}
+    assert found.relative_error <= found.error_bound <= 0.3
+
+
 @pytest.mark.slow
 def test_a_compression_that_trains_is_smaller_and_keeps_its_tolerance() -> None:
     module = seeded(deep).double()

@@ -18,7 +18,8 @@ def without_batch_norms(stages: Sequence[Stage]) -> tuple[list[Stage], list[str]
     """The steps with every batch norm next to a layer folded into it (*exact*), and the names of those folded.
 
     One that folds into neither neighbour (behind a ReLU, before a convolution that pads with zeros) stays, feature by
-    feature; one that uses the statistics of the batch is marked with the reason. Those in chains inside of a step
+    feature; one through which nothing is moved (its features are tokens, it has a forward of its own) stays as it is;
+    one that uses the statistics of the batch is marked with the reason. Those in chains inside of a step
     are folded within their chain.
     """
     kept = list(stages)
@@ -32,11 +33,11 @@ def without_batch_norms(stages: Sequence[Stage]) -> tuple[list[Stage], list[str]
         if not isinstance(stage.module, BATCH_NORMS):
             continue
         place = kept.index(stage)
-        if _fold(kept, place, stage.module):
+        if not stage.reason and _fold(kept, place, stage.module):
             del kept[place]
             names.append(stage.name)
         else:
-            kept[place] = Stage(stage.name, stage.module, "" if _is_fixed(stage.module) else _LEFT)
+            kept[place] = Stage(stage.name, stage.module, stage.reason or ("" if _is_fixed(stage.module) else _LEFT))
     return kept, names
 
 

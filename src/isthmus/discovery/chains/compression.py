@@ -3,7 +3,6 @@
 The search: `chains.compression_search`. How a module is taken apart: `networks.chain`. Files: `files`.
 """
 
-import math
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, NamedTuple
@@ -21,13 +20,13 @@ from isthmus.discovery.chains.module_input import checked_input, checked_output
 from isthmus.discovery.chains.not_slower import Timed, not_slower
 from isthmus.discovery.chains.polishing import POLISHES, polished_attempts
 from isthmus.discovery.chains.proofs import Proved, attempts, proved
-from isthmus.discovery.chains.rows import distances, reach
+from isthmus.discovery.chains.rows import drawn, spacing
 from isthmus.discovery.chains.running_cost import TimedPasses, flops, num_parameters, race
 from isthmus.discovery.chains.sites import has_sites, refusals
 from isthmus.discovery.data.splitting import three_parts
-from isthmus.networks.arguments import module_argument
+from isthmus.networks.arguments import module_argument, positive_argument
 from isthmus.networks.copies import copied_module
-from isthmus.networks.devices import made_on_cpu
+from isthmus.networks.devices import made_on_cpu, with_gradients
 from isthmus.networks.opening import chain_or_parts
 from isthmus.writing.shown import Shown
 
@@ -35,6 +34,7 @@ from isthmus.writing.shown import Shown
 MOST_FITTING, MOST_JUDGING, MOST_REPORTING = 8192, 2048, 8192
 LEAST_TIMED, MOST_TIMED = 256, 1024  # samples of a pass that is timed; of fewer the calls of Python would be most
 LEAST_ROWS = 5
+_APART = "left as it is: weights that serve in several places came apart, and all moves save less than that costs"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -82,6 +82,7 @@ class Compression(Shown):
 
 
 @made_on_cpu
+@with_gradients
 def compress(
     module: nn.Module,
     x: Tensor | DataLoader[Any] | Dataset[Any],
@@ -101,7 +102,7 @@ def compress(
     no correction for their number). The bound takes samples as independent draws of one distribution, none of them
     further off than the worst that reports or than twice the tolerance: what n samples do not show may happen on one
     in n / 3, a neuron that wakes among it. Samples that lie far from others are dealt to all three parts, and where
-    few of a rare kind report, the worst of them is taken some times further (`rows.reach`). Where nothing was off the
+    few of a rare kind report, the worst of them is taken some times further (`rows.Spacing`). Where nothing was off the
     bound still is 2 sqrt(1 - .05^(1/n)) times the tolerance; fewer than 11 samples that report (33 in all) prove
     nothing, and of few little is saved. Of 154 compressions by 100 or 200 samples 9 exceeded the bound on 5,000 fresh
     ones: 4 of 84 on normal rows and heavy tails (t of 3 degrees, log-normal), 5 of 70 where 1, 3 or 10 of 100 rows are
@@ -145,11 +146,10 @@ def compress(
     >>> isthmus.compress(module, torch.from_numpy(x).float(), tolerance=0.5).relative_error <= 0.5  # doctest: +SKIP
     True
     """
-    if not 0 < tolerance < math.inf:
-        raise ValueError(
-            f"compress(tolerance={tolerance}): needs a finite tolerance > 0, relative to the output's spread."
-        )
-    if polish not in {None, *POLISHES}:
+    tolerance = positive_argument(
+        tolerance, f"compress(tolerance={tolerance!r:.40})", "a finite tolerance > 0, relative to the output's spread"
+    )
+    if polish not in (None, *POLISHES):
         raise ValueError(f"compress(polish={polish!r}): needs None or one of {', '.join(map(repr, POLISHES))}.")
     module = module_argument(module, "compress(module, x)")
     with random_state_kept(module):  # loaders draw from it too
@@ -172,11 +172,12 @@ def _compressed(
         attempts(search) if polish is None else polished_attempts(search, checked_output("compress", old, rows.fitting))
     )
     too_costly = [(site.partition(": ")[0], _cost(site, e, tolerance)) for site, e in search.refused.items()]
-    refused = (*refusals(chain), *too_costly)
-    kept = proved(tried, (chain, norms, old), reported, tolerance)
-    kept = [p for p in kept if parameters(p.stages) <= num_parameters(old)]
+    refused = tuple(dict.fromkeys([*refusals(chain), *too_costly]))  # a layer may stand in several places
+    all_proved = proved(tried, (chain, norms, old), reported, tolerance)
+    kept = [p for p in all_proved if parameters(p.stages) <= num_parameters(old)]
     if not kept:
-        return _unchanged(old, rows, (*refused, *_unproved(search, rows, tolerance)), was_tried=has_sites(chain))
+        why = ((_name(module), _APART),) if all_proved else _unproved(search, rows, tolerance)
+        return _unchanged(old, rows, (*refused, *why), was_tried=has_sites(chain))
     timed = not_slower(old, kept, rows.timed, allow_slower=allow_slower)
     if timed is None:
         slow = (
@@ -203,13 +204,15 @@ class _Rows(NamedTuple):
 
 
 def _parts(x: Tensor, heldout: Tensor | None) -> _Rows:
-    parts = three_parts(len(x), seed=0, apart=distances(x))
+    spaced = spacing(x)
+    parts = three_parts(len(x), seed=0, apart=None if spaced is None else spaced.apart)
     fit, choose, report = (torch.from_numpy(part) for part in parts)
-    reporting = x[report] if heldout is None else heldout
-    fitting = x[fit] if heldout is None else x[torch.cat([fit, report]).sort().values]
-    stride = -(-len(reporting) // MOST_REPORTING)
-    beyond = reach(x, parts[2]) if heldout is None else reach(heldout, np.arange(len(heldout)))
-    return _Rows(fitting[:MOST_FITTING], x[choose][:MOST_JUDGING], reporting[::stride], beyond)
+    fit = fit if heldout is None else torch.cat([fit, report]).sort().values
+    reporting, places = (x[report], parts[2]) if heldout is None else (heldout, np.arange(len(heldout)))
+    spaced = spaced if heldout is None else spacing(heldout)
+    beyond = 1.0 if spaced is None else spaced.reach(places)
+    fitting, choosing = x[drawn(fit, MOST_FITTING)], x[drawn(choose, MOST_JUDGING)]
+    return _Rows(fitting, choosing, drawn(reporting, MOST_REPORTING), beyond)
 
 
 def _unproved(search: CompressionSearch, rows: _Rows, tolerance: float) -> tuple[tuple[str, str], ...]:

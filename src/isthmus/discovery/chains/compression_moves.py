@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from isthmus.discovery.chains import convolution_moves
-from isthmus.discovery.chains.row_factor import RowFactor, row_factor
+from isthmus.discovery.chains.row_factor import row_factor
 from isthmus.discovery.chains.rows import row_batches
-from isthmus.discovery.chains.sites import MovePlan, Site, SiteKind, makes_channels, no_move
+from isthmus.discovery.chains.sites import MovePlan, Site, SiteKind, no_move
 from isthmus.discovery.chains.weighted_layers import (
     by_input,
     is_unpadded,
@@ -26,7 +26,7 @@ from isthmus.discovery.chains.weighted_layers import (
     with_numbers,
 )
 from isthmus.networks.chain import linear_layer
-from isthmus.networks.stage_kinds import Stage
+from isthmus.networks.stage_kinds import Stage, is_convolution
 
 
 def plan(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
@@ -44,7 +44,7 @@ def _pruned(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
     width = len(first.weight)
     if width < 2:
         return no_move()
-    factor = _factor(stages, x, site.last, width)
+    factor = row_factor(row_batches(stages[: site.last], x, width, channels_first=is_convolution(first)))
     has_offset = is_unpadded(last)
     rows = factor.centred if has_offset else factor.raw
     order = _importance(rows, by_input(last, width))
@@ -55,7 +55,7 @@ def _pruned(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
         offset = factor.mean - factor.mean[keep] @ mixing if has_offset else torch.zeros_like(factor.mean)
         return [
             Stage(stages[site.first].name, kept_outputs(first, keep)),
-            *(kept_features(stage, keep) for stage in stages[site.first + 1 : site.last]),
+            *(kept_features(stage, keep, width) for stage in stages[site.first + 1 : site.last]),
             Stage(stages[site.last].name, mixed_inputs(last, mixing, offset)),
         ]
 
@@ -77,7 +77,7 @@ def _narrowed(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
     sizes = [k for k in range(1, full + 1) if _cost(k, d_in, d_out) < present]
     if not sizes:
         return no_move()
-    factor = _factor(stages, x, site.first, d_in)
+    factor = row_factor(row_batches(stages[: site.first], x, d_in, channels_first=False))  # it multiplies the last axis
     axes = torch.linalg.svd(factor.centred @ weight.T, full_matrices=False).Vh.T
     names = (stages[site.first].name, stages[site.last].name)
 
@@ -112,11 +112,6 @@ def _merged(site: Site, stages: Sequence[Stage], x: Tensor) -> MovePlan:
     bias = outer @ (gain * inner_bias + offset) + outer_bias
     merged = Stage(stages[site.last].name, with_numbers(last, weight, bias))
     return MovePlan((width,), lambda _: [merged])
-
-
-def _factor(stages: Sequence[Stage], x: Tensor, place: int, channels: int) -> RowFactor:
-    first = makes_channels(stages, place)
-    return row_factor(row_batches(stages[:place], x, channels, channels_first=first))
 
 
 def _importance(rows: Tensor, outgoing: Tensor) -> Tensor:

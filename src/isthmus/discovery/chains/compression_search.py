@@ -11,7 +11,7 @@ from torch import Tensor
 
 from isthmus.discovery.chains.compression_moves import plan
 from isthmus.discovery.chains.exact_moves import stretches, without_redundant_neurons
-from isthmus.discovery.chains.rows import MOST_ROWS, batches
+from isthmus.discovery.chains.rows import batches, enough
 from isthmus.discovery.chains.sites import MovePlan, Site, SiteKind, sites
 from isthmus.networks.chain import run
 from isthmus.networks.copies import on_copy
@@ -168,15 +168,17 @@ def entering(stage: Stage, path: str, x: Tensor) -> Tensor:
     if isinstance(stage.module, ResidualSum):
         return x
     found: list[Tensor] = []
-    rows = 0
+
+    def rows_of(few: Tensor) -> int:
+        on_copy(stage.module, few)
+        entered = found.pop()
+        return entered.numel() // entered.shape[-1]
+
     handle = stage.module.get_submodule(path).register_forward_pre_hook(lambda _, args: found.append(args[0].clone()))
     try:
         with torch.no_grad():
-            for batch in batches(x):
+            for batch in batches(enough(x, rows_of)):
                 on_copy(stage.module, batch)
-                rows += found[-1].numel() // found[-1].shape[-1]
-                if rows >= MOST_ROWS:
-                    break
     finally:
         handle.remove()
     return torch.cat(found)
@@ -189,8 +191,8 @@ def stream_at(stages: Sequence[Stage], x: Tensor) -> Tensor:
 
 
 def parameters(stages: Sequence[Stage]) -> int:
-    """Number of parameters of the steps."""
-    return sum(p.numel() for stage in stages for p in stage.module.parameters())
+    """Number of parameters of the steps, those once that serve in several."""
+    return sum({id(p): p.numel() for stage in stages for p in stage.module.parameters()}.values())
 
 
 def site_name(stages: Sequence[Stage], site: Site) -> str:

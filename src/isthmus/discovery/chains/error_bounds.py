@@ -32,7 +32,7 @@ class RowErrors:
         squares: |new(x_i) - old(x_i)|^2.
         spreads: |old(x_i) - mean|^2; ones over the number of rows where the old output does not vary.
         unseen: what no row is taken to be further off than, over the root of the mean spread; 0: than the worst here.
-        reach: how many times further off than the worst here one may be (see `rows.reach`).
+        reach: how many times further off than the worst here one may be (see `rows.Spacing`).
     """
 
     squares: NDArray[np.float64]

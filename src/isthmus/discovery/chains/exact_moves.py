@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from isthmus.discovery.chains.rows import row_batches
+from isthmus.discovery.chains.rows import drawn, row_batches
 from isthmus.discovery.chains.weighted_layers import numbers, weighted, with_numbers
 from isthmus.networks import FullyConnected, delete_dead_neurons, fold_constant_neurons, merge_parallel_neurons
 from isthmus.networks.stage_kinds import Stage, relu_slope
@@ -48,7 +48,7 @@ def without_redundant_neurons(stages: Sequence[Stage], span: tuple[int, int], x:
         [w for w, _ in pairs], [b for _, b in pairs], negative_slope=_slope_of(stages, span) or 0.0, linear=linear
     )
     batches = row_batches(stages[:first], x, network.dimensions[0], channels_first=False)
-    rows = torch.cat(list(batches))[:MOST_ROWS]
+    rows = drawn(torch.cat(list(batches)), MOST_ROWS)
     network = fold_constant_neurons(delete_dead_neurons(network, rows), rows, allow_rise=True)
     network = merge_parallel_neurons(network, relative=8 * torch.finfo(layers[0].weight.dtype).eps)
     weights, biases = network.written_layers()

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from isthmus.discovery.chains.compression_search import Change, CompressionSearch, stream_at
 from isthmus.discovery.chains.proofs import Attempt, attempts
+from isthmus.discovery.chains.rows import drawn
 from isthmus.networks.copies import copied_module, on_copy
 from isthmus.networks.stage_kinds import Stage
 
@@ -18,6 +19,7 @@ DISTILLED = "trained against the outputs of the original"
 # steps of L-BFGS and samples that it sees at the most; multiples of the tolerance up to which moves are made before it
 STEPS, MOST_ROWS = 200, 2048
 REACHES = (1.5, 2.0, 3.0, 4.0, 6.0)
+SHORT = (torch.float16, torch.bfloat16)
 SAFE = 0.7  # of the tolerance: moves up to there are tested before anything that is trained
 
 
@@ -33,6 +35,8 @@ def polished_attempts(search: CompressionSearch, target: Tensor) -> list[Attempt
         target: what the original gives on the samples that fit.
     """
     plain = attempts(search)
+    places = drawn(torch.arange(len(target), device=target.device), MOST_ROWS)
+    x, target = search.fitting[places], target[places]
     found: list[Attempt] = []
     for reach in (1.0, *REACHES):
         before = len(search.changes)
@@ -40,7 +44,7 @@ def polished_attempts(search: CompressionSearch, target: Tensor) -> list[Attempt
             search.go_down(reach * search.tolerance)
         if not search.changes or (reach > 1 and len(search.changes) == before):
             continue
-        stages = distilled(search.stages, search.fitting[:MOST_ROWS], target[:MOST_ROWS])
+        stages = distilled(search.stages, x, target)
         error = search.error(stages)
         if error > search.tolerance:
             break
@@ -54,10 +58,28 @@ def distilled(stages: Sequence[Stage], x: Tensor, target: Tensor) -> list[Stage]
     """The steps with all their numbers moved by L-BFGS towards a target; as they were where that makes nothing better.
 
     minimise |f(x) - target|_F^2 / |target - mean|_F^2   over all parameters
+
+    Numbers of 16 bits are trained in float32, stored as they were, and judged as they are then.
     """
-    module = nn.Sequential(*(copied_module(stage.module) for stage in stages)).eval()
+    before = _off(stages, x, target)
+    try:
+        found = _trained(copied_module(nn.Sequential(*(stage.module for stage in stages))).eval(), x, target)
+    except RuntimeError:
+        if target.dtype not in SHORT:
+            raise
+        return [*stages]  # a forward that writes its own type takes no other
+    new = [Stage(old.name, module, old.reason) for old, module in zip(stages, found, strict=True)]
+    after = _off(new, x, target)
+    return new if after < before else [*stages]
+
+
+def _trained(module: nn.Sequential, x: Tensor, target: Tensor) -> nn.Sequential:
+    """The module with its numbers moved, in its own types."""
+    types = {name: tensor.dtype for name, tensor in (*module.named_parameters(), *module.named_buffers())}
+    if target.dtype in SHORT:
+        module, x, target = module.float(), x.float() if x.is_floating_point() else x, target.float()
     parameters = [_in_order(p).requires_grad_() for p in module.parameters() if p.is_floating_point()]
-    spread = (target - target.mean(0)).square().sum().clamp_min(torch.finfo(target.dtype).tiny)
+    spread = _spread(target)
     optimiser = torch.optim.LBFGS(parameters, max_iter=STEPS, history_size=20, line_search_fn="strong_wolfe",
                                   tolerance_grad=1e-12, tolerance_change=0.0)  # fmt: skip
 
@@ -68,14 +90,22 @@ def distilled(stages: Sequence[Stage], x: Tensor, target: Tensor) -> list[Stage]
             value.backward()
         return value.detach()
 
-    before = float(loss())
     optimiser.step(_as_numbers(loss))
     module.requires_grad_(False)
-    with torch.no_grad():
-        after = float((stream_at([Stage("", module)], x) - target).square().sum() / spread)
-    if not after < before:
-        return [*stages]
-    return [Stage(old.name, new, old.reason) for old, new in zip(stages, module, strict=True)]
+    for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+        tensor.data = tensor.data.to(types[name])
+    return module
+
+
+def _off(stages: Sequence[Stage], x: Tensor, target: Tensor) -> float:
+    """What is minimised, of steps in their own type."""
+    wide = torch.float32 if target.dtype in SHORT else target.dtype
+    target = target.to(wide)
+    return float((stream_at(stages, x).to(wide) - target).square().sum() / _spread(target))
+
+
+def _spread(target: Tensor) -> Tensor:
+    return (target - target.mean(0)).square().sum().clamp_min(torch.finfo(target.dtype).tiny)
 
 
 def _in_order(parameter: nn.Parameter) -> nn.Parameter:

@@ -86,10 +86,10 @@ def refusals(stages: Sequence[Stage]) -> list[tuple[str, str]]:
     found = [(stage.name, stage.reason) for stage in stages if stage.reason]
     weights = [i for i, stage in enumerate(stages) if is_weighted(stage.module)]
     hidden = dict(_hidden_layers(stages))
-    for i in weights[:-1]:
-        if i not in hidden:
-            barrier = next((s for s in stages[i + 1 :] if s.reason or is_weighted(s.module)), None)
-            reason = f"what follows ({barrier.name!r})" if barrier is not None and barrier.reason else "their shapes"
+    for i in weights:
+        barrier = next((s for s in stages[i + 1 :] if s.reason or is_weighted(s.module)), None)
+        if i not in hidden and barrier is not None:
+            reason = f"what follows ({barrier.name!r})" if barrier.reason else "their shapes"
             found.append((stages[i].name, f"its neurons are fixed by {reason}"))
     return found + [entry for steps in branches(stages) for entry in refusals(steps)]
 
@@ -102,12 +102,6 @@ def branches(stages: Sequence[Stage]) -> list[list[Stage]]:
 def has_sites(stages: Sequence[Stage]) -> bool:
     """Whether something could be saved anywhere, in branches too."""
     return bool(sites(stages)) or any(map(has_sites, branches(stages)))
-
-
-def makes_channels(stages: Sequence[Stage], place: int) -> bool:
-    """Whether what enters step `place` was made by a convolution, channels first."""
-    before = [stage.module for stage in stages[:place] if is_weighted(stage.module)]
-    return bool(before) and is_convolution(before[-1])
 
 
 def _linear_runs(stages: Sequence[Stage]) -> list[tuple[int, int]]:

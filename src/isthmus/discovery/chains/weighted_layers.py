@@ -95,11 +95,19 @@ def mixed_inputs(layer: Weighted, mixing: Tensor, offset: Tensor) -> Weighted:
     return with_numbers(layer, mixed.reshape(shape), bias)
 
 
-def kept_features(stage: Stage, keep: Tensor) -> Stage:
-    """A step between two layers for some of its features only: a batch norm loses the others'."""
+def kept_features(stage: Stage, keep: Tensor, width: int) -> Stage:
+    """A step between two layers for some of its features only: a batch norm loses the others'.
+
+    Args:
+        stage: the step.
+        keep: places of the neurons that stay.
+        width: number of all; of a flattened image each has several features, its pixels, side by side.
+    """
     norm = stage.module
     if not isinstance(norm, BATCH_NORMS):
         return stage
+    pixels = norm.num_features // width
+    keep = (keep[:, None] * pixels + torch.arange(pixels)).flatten()
     new = copied_module(norm)
     new.num_features = len(keep)
     for name, tensor in [*norm.named_parameters(recurse=False), *norm.named_buffers(recurse=False)]:

@@ -90,7 +90,7 @@ def check_trainable(network: nn.Module, call: str) -> None:
     """Refuse a network with nothing to train.
 
     Raises:
-        DataError: it has no parameters, or all are frozen.
+        DataError: it has no parameters, all are frozen, or it was made within torch.inference_mode.
     """
     if not any(True for _ in network.parameters()):
         raise DataError(f"{call}: the network has no parameters; there is nothing to train.")
@@ -98,6 +98,11 @@ def check_trainable(network: nn.Module, call: str) -> None:
         raise DataError(
             f"{call}: all parameters of the network are frozen (requires_grad=False); there is nothing to train. Thaw "
             "those that are to be trained with requires_grad_(True)."
+        )
+    if any(p.is_inference() for p in network.parameters()):
+        raise DataError(
+            f"{call}: the network was made within torch.inference_mode, where torch makes nothing that can be trained. "
+            "Make it outside, or train copy.deepcopy(network), copied outside."
         )
 
 
