@@ -32,6 +32,7 @@ from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.mapped import is_on_disk
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names, quoted
+from isthmus.tasks.seen_ranges import column_range
 from isthmus.training.losses import CROSS_ENTROPY, SQUARED, Loss, loss_argument
 from isthmus.training.losses.squared import Squared
 
@@ -161,8 +162,8 @@ def check_enough(rows: int, *, that: str = "") -> None:
 
 def _check_spread(samples: Array, names: Sequence[str], where: str) -> None:
     """Refuse columns that vary by less than can be divided by; one that does not vary is no matter here."""
-    low = np.min([part.min(axis=0) for part in in_parts(samples)], axis=0)
-    spread = np.max([part.max(axis=0) for part in in_parts(samples)], axis=0) - low
+    low, high = column_range(samples)
+    spread = high - low
     faint = [quoted(names[i]) for i in np.flatnonzero((spread > 0) & (spread < LEAST_SPREAD)).tolist()]
     if faint:
         varies, it = ("varies", "it") if len(faint) == 1 else ("vary", "them")
