@@ -51,9 +51,6 @@ def say_far_off(
 
         x > high + w  or  x < low - w,   w = max(high - low, median of high - low over columns of one kind)
 
-    Columns are of one kind where their names differ in numbers alone, as those of pixels do: one of those that is dark
-    in all pictures but for a speck may well be bright in the next.
-
     Args:
         rows: as the encoder takes them.
         names: of the columns.
@@ -69,7 +66,8 @@ def say_far_off(
     if record is None:
         return
     low, high = _range_of(record, len(names))
-    found = _outlying(rows, low, high, _widths(low, high, names))
+    rounding = _ROUNDING * np.maximum(np.abs(low), np.abs(high))
+    found = _outlying(rows, low, high, np.maximum(usual_widths(high - low, names), rounding))
     if not found:
         return
     told = list[str]()
@@ -119,16 +117,19 @@ def _add(
         known.value, known.excess = float(values[worst]), float(excess[worst])
 
 
-def _widths(low: np.ndarray, high: np.ndarray, names: Sequence[str]) -> np.ndarray:
-    """Of each range, at least that of most columns of its kind and what rounding makes."""
-    widths = high - low
+def usual_widths(widths: Float64[np.ndarray, " d"], names: Sequence[str]) -> Float64[np.ndarray, " d"]:
+    """Of the range of each column its width, or that of most columns of its kind where this is more.
+
+    Columns are of one kind where their names differ in numbers alone, as those of pixels do: one of those that is dark
+    in all pictures but for a speck may well be bright in the next.
+    """
     kinds: defaultdict[str, list[int]] = defaultdict(list)
     for place, name in enumerate(names):
         kinds[re.sub(r"\d+", "", name)].append(place)
     usual = np.zeros(len(widths))
     for places in kinds.values():
         usual[places] = np.median(widths[places])
-    return np.maximum(np.maximum(widths, usual), _ROUNDING * np.maximum(np.abs(low), np.abs(high)))
+    return np.maximum(widths, usual)
 
 
 def _range_of(record: object, width: int) -> Range:

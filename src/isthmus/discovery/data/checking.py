@@ -31,6 +31,7 @@ from isthmus.tasks.foreign import in_memory
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.mapped import is_on_disk
 from isthmus.tasks.memory import check_memory
+from isthmus.tasks.missing_codes import said_codes
 from isthmus.tasks.names import checked_names, quoted
 from isthmus.tasks.seen_ranges import column_range
 from isthmus.training.losses import CROSS_ENTROPY, SQUARED, Loss, loss_argument
@@ -66,16 +67,26 @@ class CheckedData:
         return len(self.target_names) - 1 if self.loss.classes else int((~constant_columns(self.y)).sum())
 
     def notes(self) -> list[str]:
-        """Sentences for the user: what has become of the columns, and which targets few rows decide."""
+        """Sentences for the user: what has become of the columns, codes among numbers, targets that few rows decide."""
         made = [self.powers.sentence] if self.powers and self.powers.sentence else []
         if self.num_copies:
-            n, m = len(self.x) + self.num_copies, len(self.x)
+            total = len(self.x) + self.num_copies
             made.append(
-                f"{self.num_copies:,} of {n:,} rows repeat others: the {m:,} that differ are searched, each by the "
-                "weight of its copies. Rows of a time series are kept with ordered=True (--ordered)."
+                f"{self.num_copies:,} of {total:,} rows repeat others: the {len(self.x):,} that differ are searched, "
+                "each by the weight of its copies. Rows of a time series are kept with ordered=True (--ordered)."
             )
         squared = isinstance(self.loss, Squared) and self.y is not self.x
-        return [*made, *(target_tails(self.y, self.target_names) if squared else [])]
+        return [*made, *self._codes(), *(target_tails(self.y, self.target_names) if squared else [])]
+
+    def _codes(self) -> list[str]:
+        """Numbers that stand for missing cells perhaps, in inputs and targets."""
+        of_inputs, of_targets = (
+            (self.powers.coordinates.is_logged, self.powers.target_logs) if self.powers else ((), ())
+        )
+        said = said_codes(self.x, self.input_names, self.numbers, logged=of_inputs)
+        if self.y is self.x or self.loss.classes:
+            return said
+        return [*said, *said_codes(self.y, self.target_names, self.numbers, logged=of_targets)]
 
     def rows(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> "CheckedData":
         """Some of the rows; itself where these are all."""
