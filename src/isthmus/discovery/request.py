@@ -88,7 +88,7 @@ class Request:
     def answered(self) -> Discovery:
         """The discovery; warnings of constant columns are given and kept in it."""
         with heard() as told:
-            for note in self.data.notes():
+            for note in self.data.notes(are_tied=self.sample.ordered or self.sample.groups is not None):
                 warnings.warn(note, DataWarning, stacklevel=outside())
             problem = self.sample.posed(self.settings)
         for category, text in told:

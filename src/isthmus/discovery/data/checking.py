@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from isthmus.discovery.data.column_summary import target_tails
+from isthmus.discovery.data.column_summary import copies_in_words, target_tails, ties
 from isthmus.discovery.groups.powers import Powers, powers_argument
 from isthmus.errors import DataError
 from isthmus.networks.arguments import tensor_argument
@@ -66,17 +66,16 @@ class CheckedData:
             return None
         return len(self.target_names) - 1 if self.loss.classes else int((~constant_columns(self.y)).sum())
 
-    def notes(self) -> list[str]:
-        """Sentences for the user: what has become of the columns, codes among numbers, targets that few rows decide."""
+    def notes(self, *, are_tied: bool = False) -> list[str]:
+        """Sentences for the user on columns and, unless it was said that they are ordered or in groups, on rows."""
         made = [self.powers.sentence] if self.powers and self.powers.sentence else []
         if self.num_copies:
-            total = len(self.x) + self.num_copies
-            made.append(
-                f"{self.num_copies:,} of {total:,} rows repeat others: the {len(self.x):,} that differ are searched, "
-                "each by the weight of its copies. Rows of a time series are kept with ordered=True (--ordered)."
-            )
-        squared = isinstance(self.loss, Squared) and self.y is not self.x
-        return [*made, *self._codes(), *(target_tails(self.y, self.target_names) if squared else [])]
+            made.append(copies_in_words(self.num_copies, len(self.x)))
+        y = None if self.y is self.x else self.y
+        if y is not None and isinstance(self.loss, Squared):
+            made += target_tails(y, self.target_names)
+        tied = [] if are_tied else ties(self.x, y, self.columns, are_classes=bool(self.loss.classes))
+        return [*made, *self._codes(), *tied]
 
     def _codes(self) -> list[str]:
         """Numbers that stand for missing cells perhaps, in inputs and targets."""
