@@ -230,3 +230,30 @@ def test_rows_and_columns_that_nobody_sees_are_said(tmp_path: Path) -> None:
          pytest.warns(DataWarning, match="column 'a' of the sheet is hidden"), \
          pytest.warns(DataWarning, match="became one 0/1"):  # fmt: skip
         assert len(read_table(path).x) == 30
+
+
+def test_titles_above_the_names_are_left_out_as_of_text(tmp_path: Path) -> None:
+    """A sheet of the same lines as a .csv had been refused."""
+    rows = [["Plant 7"], ["by hand"], ["a", "b", "y"], *X.tolist()]
+    path = sheet(tmp_path / "d.xlsx", rows)
+    with pytest.warns(DataWarning, match="row 1 of the sheet holds a title, 'Plant 7', and is left out"), \
+         pytest.warns(DataWarning, match="row 2 of the sheet holds a title, 'by hand'"):  # fmt: skip
+        np.testing.assert_array_equal(read_table(path, target="y").x, X[:, :2])
+    groups = [["", "inputs"], ["a", "b", "y"], *X.tolist()]  # which columns they are is not known
+    with pytest.raises(DataError, match="cells beyond the first row. Name every column there; delete titles and names"):
+        read_table(sheet(tmp_path / "e.xlsx", groups))
+    book = openpyxl.Workbook()
+    book.active.append(["a note"])
+    data = book.create_sheet("data")
+    for row in rows[2:]:
+        data.append(row)
+    book.save(tmp_path / "f.xlsx")
+    with pytest.warns(DataWarning, match="of 2"), pytest.raises(DataError, match="no rows in the sheet.*or hide the"):
+        read_table(tmp_path / "f.xlsx")
+    book.active.sheet_state = "hidden"
+    book.save(tmp_path / "f.xlsx")
+    with pytest.warns(DataWarning, match="sheet 'data' was read"):
+        assert len(read_table(tmp_path / "f.xlsx").x) == 30
+    (tmp_path / "g.csv").write_text("Plant 7\nby hand\na,b\n1,2\n")
+    with pytest.raises(DataError, match="which has 1. Delete titles above the names of columns. Name every column"):
+        read_table(tmp_path / "g.csv")

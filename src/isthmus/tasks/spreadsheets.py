@@ -15,7 +15,7 @@ from isthmus.errors import DataError, DataWarning, outside
 from isthmus.processes.shared_state import silenced
 from isthmus.tasks.arrays import listing
 from isthmus.tasks.door import through_door
-from isthmus.tasks.first_rows import has_header, unit_row, units_in_words
+from isthmus.tasks.first_rows import has_header, has_title, unit_row, units_in_words
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names, quoted
 from isthmus.tasks.sheet_marks import Row, SheetMarks, sheet_marks
@@ -49,13 +49,20 @@ def _read(path: Path, keep: Collection[str], *, has_units: bool) -> tuple[pd.Dat
     rows, marks = _rows(path)
     if not rows:
         raise DataError(f"{path}: its first sheet is empty. Put the table into the first sheet.")
+    for number, title in _titles(rows):
+        what = f"row {number} of the sheet holds a title, {quoted(title)}, and is left out"
+        warnings.warn(f"{path}: {what}.", DataWarning, stacklevel=outside())
+        del rows[0]
     first = ["" if cell is None else str(cell).strip() for cell in rows[0][1]]
     written = [["" if c is None else str(c) for c in cells] for _, cells in rows[:1000]]
     is_named = has_header(written, str(path))
     header = [name or NAMELESS.format(place) for place, name in enumerate(first)]
     names = checked_names(header, str(path)) if is_named else tuple(f"c{i}" for i in range(1, len(first) + 1))
     if longer := [number for number, cells in rows if len(cells) > len(names)]:
-        raise DataError(f"{path}: row {longer[0]} of the sheet has cells beyond the first row. Name every column.")
+        raise DataError(
+            f"{path}: row {longer[0]} of the sheet has cells beyond the first row. Name every column there; delete "
+            "titles and names of groups above these names, and hide sheets before that of the table."
+        )
     units = None
     if is_named and (found := unit_row(written, are_said=has_units)):
         place, what = f"row {rows[1][0]} of the sheet", units_in_words(found, are_used=has_units)
@@ -65,10 +72,24 @@ def _read(path: Path, keep: Collection[str], *, has_units: bool) -> tuple[pd.Dat
     rows = [(number, cells + [None] * (len(names) - len(cells))) for number, cells in rows]
     rows[is_named:] = marks.filled(rows[is_named:], names, str(path))
     marks.say_hidden(rows[is_named:], names, str(path))
+    if len(rows) == is_named:
+        raise DataError(
+            f"{path}: has column names but no rows in the sheet that is read, the first not hidden. Pass a file "
+            "with at least one row, or hide the sheets before that of the table."
+        )
     table = pd.DataFrame([cells for _, cells in rows[is_named:]], columns=list(names), dtype=object).infer_objects()
     if is_named and not first[0] and header[0] not in keep:
         table = without_row_numbers(table, str(path))
     return table, Lines(lambda: rows, is_named, "row", units)
+
+
+def _titles(rows: Sequence[Row]) -> list[tuple[int, object]]:
+    """The rows above the names of columns that are one cell of text, each with its number; none where it is not so."""
+    top = next((place for place, (_, cells) in enumerate(rows) if len(cells) > 1), 0)
+    width = len(rows[top][1])
+    written = [[str(c) for c in (*cells, *[""] * (width - len(cells)))] for _, cells in rows[: top + 2]]
+    are_titles = all(has_title([title, *written[top:]]) for title in written[:top])
+    return [(number, cells[0]) for number, cells in rows[:top]] if are_titles else []
 
 
 def _rows(path: Path) -> tuple[list[Row], SheetMarks]:
