@@ -14,6 +14,7 @@ from command_lines import line_of
 from isthmus.cli.data_of_run import rows_like
 from isthmus.cli.main import run
 from isthmus.tasks.mapped import is_on_disk
+from isthmus.tasks.seen_ranges import recorded_range
 
 
 def applied(text: str) -> list[list[str]]:
@@ -33,6 +34,21 @@ def test_apply_gives_the_coordinates_of_new_rows(table: Path, saved: Path, capsy
     assert head == ["coordinate 1", "coordinate 2", "coordinate 3"]
     expected = discoveries.discovery().transform(discoveries.inputs())
     np.testing.assert_array_equal(np.array(rows, dtype=float), expected)
+
+
+def test_apply_says_which_columns_are_far_outside_of_what_the_run_saw(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Temperatures in another unit had given nonsense without a word."""
+    found, x = discoveries.discovery(), discoveries.inputs()
+    settings = {**found.settings, "input_ranges": recorded_range(x)}
+    discoveries.replace(found, settings=settings).save(tmp_path / "run")
+    for shift, is_said in ((0.0, False), (273.15, True)):
+        rows = pd.DataFrame(x[:4] + [shift, 0, 0, 0, 0], columns=list(discoveries.INPUTS))
+        rows.to_csv(tmp_path / "new.csv", index=False)
+        for what in ("coordinates", "prediction"):
+            assert run(["apply", str(tmp_path / "run"), str(tmp_path / "new.csv"), "--what", what]) == 0
+            assert ("column 'probe 0'" in capsys.readouterr().err) is is_said
 
 
 def test_apply_writes_predictions_to_a_file(

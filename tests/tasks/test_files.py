@@ -382,3 +382,15 @@ def test_a_column_that_is_asked_for_as_two_things_is_refused_as_such(
     frame().to_csv(path, index=False)
     with pytest.raises(DataError, match=rf"column 'b' cannot be {roles}\. Name it once"):
         read_table(path, **asked)
+
+
+def test_labels_of_runs_are_pointed_to_groups(tmp_path: Path) -> None:
+    """To replace them by numbers, as was advised, made an input of them."""
+    rng = np.random.default_rng(0)
+    for values, is_shared in ((np.repeat(np.arange(80), 4), True), (np.arange(320), False)):
+        runs = [f"r{i}" for i in rng.permutation(values)]
+        pd.DataFrame({"run": runs, "a": rng.random(320)}).to_csv(tmp_path / "d.csv", index=False)
+        with pytest.raises(DataError, match="text column 'run' has .* in 320 rows") as error:
+            read_table(tmp_path / "d.csv")
+        assert ("name it as groups (--groups); else remove it" in str(error.value)) is is_shared
+        assert ("rows. Remove it, or replace it by numbers." in str(error.value)) is not is_shared

@@ -135,3 +135,20 @@ def test_lines_are_told_where_the_last_rows_were_left_out(path: Path) -> None:
     path.write_text("a,b\n1,2\n2,inf\n,3\n")
     with pytest.warns(DataWarning, match="left out"), pytest.raises(DataError, match="Row 2 is line 3 of the file"):
         read_table(path, options=DROP)
+
+
+@pytest.mark.parametrize("end", [",,,\n", ",,,\n,,,\n", " , ,,\n"])
+def test_lines_of_separators_alone_at_the_end_are_no_rows(tmp_path: Path, end: str) -> None:
+    body = "a,b,s,y\n" + "".join(f"{i},{i % 3},{'uv'[i % 2]},{i * i}\n" for i in range(20))
+    (tmp_path / "d.csv").write_text(body + end)
+    (tmp_path / "e.csv").write_text(body)
+    task, same = (read_table(tmp_path / name, target="y") for name in ("d.csv", "e.csv"))
+    np.testing.assert_array_equal(task.x, same.x)
+    (tmp_path / "d.csv").write_text(body + "7,,u,1\n" + end)
+    with pytest.raises(DataError, match="'b' holds a missing value or NaN in row 21.*Row 21 is line 22 of"):
+        read_table(tmp_path / "d.csv", target="y")
+    with pytest.warns(DataWarning, match="left out row 21, in which cells are missing, of 21"):
+        assert len(read_table(tmp_path / "d.csv", target="y", options=DROP).x) == 20
+    (tmp_path / "d.csv").write_text(body + ",,,\n" + "7,1,u,1\n")  # in between they may be missing rows
+    with pytest.raises(DataError, match="missing value or NaN in row 21"):
+        read_table(tmp_path / "d.csv", target="y")

@@ -68,6 +68,34 @@ def test_names_with_numbers_in_them_stay_categories(tmp_path: Path, form: Callab
     assert quantities_in(pd.Series([form(n) for n in NUMBERS], name="b", dtype=object)) is None
 
 
+@pytest.mark.parametrize("share", [0.1, 0.45, 0.7], ids="{:.0%}".format)
+@pytest.mark.parametrize("bound", ["<10", "< 0.2", ">= 3.5", "\u2264 1e3", "<0,2", "&lt;5"])
+@pytest.mark.parametrize("role", ["input", "target"])
+def test_bounds_among_numbers_are_not_told_to_be_removed(tmp_path: Path, bound: str, share: float, role: str) -> None:
+    """That leaves out the least or the largest values; and where they are most cells, they had become categories."""
+    cells = [bound if n < 60 * share else f"{n / 8}" for n in RNG.permutation(60).tolist()]
+    pd.DataFrame({"a": RNG.random(60), "b": cells}).to_csv(tmp_path / "d.csv", index=False)
+    target = ("b",) if role == "target" else ()
+    with pytest.raises(DataError, match=r"column 'b' .*the limit itself or half of it: .*bias") as error:
+        read_table(tmp_path / "d.csv", target=target, options=TableOptions(decimal="."))
+    assert repr(bound) in str(error.value)
+    assert "Correct or remove" not in str(error.value)
+
+
+@pytest.mark.parametrize("word", ["BDL", "n.d.", "<LOD", "nd", "< LOQ"])
+def test_words_for_what_was_not_detected_are_bounds(tmp_path: Path, word: str) -> None:
+    cells = [word if n < 9 else "oops" if n == 9 else f"{n / 8}" for n in range(60)]
+    pd.DataFrame({"a": RNG.random(60), "b": cells}).to_csv(tmp_path / "d.csv", index=False)
+    with pytest.raises(DataError, match=r"half of it: .*bias what is found\. Correct the others \('oops'\)\.") as error:
+        read_table(tmp_path / "d.csv")
+    assert f"({word!r})" in str(error.value)
+
+
+def test_ranges_with_open_ends_stay_categories() -> None:
+    for ranges in (["0", "1-4", ">4"], ["<18", "18-65", ">65"], ["<10", "10", ">10"]):
+        assert quantities_in(pd.Series(ranges * 20, name="b", dtype=object)) is None
+
+
 @pytest.mark.parametrize("form", ["{} 000", "{}'000", "{}\u202f000", "\u2212{}"])
 @pytest.mark.parametrize("others", ["0.5", "7"])
 def test_other_ways_of_writing_numbers_are_read(tmp_path: Path, form: str, others: str) -> None:

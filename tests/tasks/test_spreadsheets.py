@@ -171,3 +171,89 @@ def test_cells_of_several_types_are_refused(tmp_path: Path, cells: Sequence[obje
     path = sheet(tmp_path / "d.xlsx", [["a", "b"], *([i, cell] for i, cell in enumerate(cells))])
     with pytest.raises(DataError, match=f"'b' holds {says}"):
         read_table(path)
+
+
+def marked(path: Path, *merged: str, hidden: int = 0, hidden_column: str = "", first: int = 6) -> Path:
+    """A table whose column batch has a label in every sixth row, its cells merged as is said."""
+    book = openpyxl.Workbook()
+    book.active.append(["batch", "a", "b"])
+    for i, (a, b, _) in enumerate(X.tolist()):
+        book.active.append([f"b{i // 6}" if i % first == 0 else None, a, b])
+    for one in merged:
+        book.active.merge_cells(one)
+    if hidden:
+        book.active.row_dimensions[hidden].hidden = True
+    if hidden_column:
+        book.active.column_dimensions[hidden_column].hidden = True
+    book.save(path)
+    return path
+
+
+RANGES = [f"A{2 + i}:A{7 + i}" for i in range(0, 30, 6)]
+
+
+@pytest.mark.filterwarnings("ignore:.*became one 0/1 column")
+@pytest.mark.parametrize("impute", [False, True])
+def test_a_merged_cell_counts_for_all_rows_that_it_spans(tmp_path: Path, impute: bool) -> None:
+    """With --impute 100 of 120 labels of batches had been filled with the most frequent one."""
+    path = marked(tmp_path / "d.xlsx", *RANGES)
+    says = r"ranges A2:A7, A8:A13, A14:A19, A20:A25, A26:A31 of column 'batch' are merged: the value counts"
+    with pytest.warns(DataWarning, match=says):
+        task = read_table(path, options=TableOptions(impute=impute))
+    np.testing.assert_array_equal(task.x[:, :5], np.repeat(np.eye(5), 6, axis=0))
+
+
+def test_labels_that_stand_once_for_several_rows_are_not_filled_with_the_most_frequent(tmp_path: Path) -> None:
+    path = marked(tmp_path / "d.xlsx")
+    with pytest.raises(DataError, match="most cells of text column 'batch'"):
+        read_table(path, options=TableOptions(impute=True))
+
+
+def test_cells_that_are_merged_otherwise_are_refused_or_left(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="cells B5:C5 of the sheet are merged across columns.*Split them"):
+        read_table(marked(tmp_path / "d.xlsx", "B5:C5"), options=TableOptions(leave_out=("batch",)))
+    path = marked(tmp_path / "e.xlsx", "E2:E9", "F3:H4", "A40:A44")  # beside and below the table
+    assert read_table(path, options=TableOptions(leave_out=("batch",))).x.shape == (30, 2)
+    with zipfile.ZipFile(path) as archive:
+        text = archive.read("xl/worksheets/sheet1.xml").decode()
+    assert "mergeCell " in text
+    ranges = "".join(f'<mergeCell ref="A2:A{i}"/>' for i in range(10, 30))
+    crafted = marked(tmp_path / "f.xlsx")
+    put_behind_rows(crafted, "", f'<mergeCells count="20">{ranges}</mergeCells>')
+    with pytest.raises(DataError, match="merged cells of the sheet overlap"):
+        read_table(crafted, options=TableOptions(leave_out=("batch",)))
+
+
+def test_rows_and_columns_that_nobody_sees_are_said(tmp_path: Path) -> None:
+    path = marked(tmp_path / "d.xlsx", hidden=5, hidden_column="B", first=1)
+    with pytest.warns(DataWarning, match="row 5 of the sheet is hidden, which makes"), \
+         pytest.warns(DataWarning, match="column 'a' of the sheet is hidden"), \
+         pytest.warns(DataWarning, match="became one 0/1"):  # fmt: skip
+        assert len(read_table(path).x) == 30
+
+
+def test_titles_above_the_names_are_left_out_as_of_text(tmp_path: Path) -> None:
+    """A sheet of the same lines as a .csv had been refused."""
+    rows = [["Plant 7"], ["by hand"], ["a", "b", "y"], *X.tolist()]
+    path = sheet(tmp_path / "d.xlsx", rows)
+    with pytest.warns(DataWarning, match="row 1 of the sheet holds a title, 'Plant 7', and is left out"), \
+         pytest.warns(DataWarning, match="row 2 of the sheet holds a title, 'by hand'"):  # fmt: skip
+        np.testing.assert_array_equal(read_table(path, target="y").x, X[:, :2])
+    groups = [["", "inputs"], ["a", "b", "y"], *X.tolist()]  # which columns they are is not known
+    with pytest.raises(DataError, match="cells beyond the first row. Name every column there; delete titles and names"):
+        read_table(sheet(tmp_path / "e.xlsx", groups))
+    book = openpyxl.Workbook()
+    book.active.append(["a note"])
+    data = book.create_sheet("data")
+    for row in rows[2:]:
+        data.append(row)
+    book.save(tmp_path / "f.xlsx")
+    with pytest.warns(DataWarning, match="of 2"), pytest.raises(DataError, match="no rows in the sheet.*or hide the"):
+        read_table(tmp_path / "f.xlsx")
+    book.active.sheet_state = "hidden"
+    book.save(tmp_path / "f.xlsx")
+    with pytest.warns(DataWarning, match="sheet 'data' was read"):
+        assert len(read_table(tmp_path / "f.xlsx").x) == 30
+    (tmp_path / "g.csv").write_text("Plant 7\nby hand\na,b\n1,2\n")
+    with pytest.raises(DataError, match="which has 1. Delete titles above the names of columns. Name every column"):
+        read_table(tmp_path / "g.csv")

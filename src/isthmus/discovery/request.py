@@ -47,6 +47,7 @@ from isthmus.networks.devices import CPU
 from isthmus.processes.shared_state import heard, silenced
 from isthmus.tasks import covariance_surrogate
 from isthmus.tasks.input_columns import recorded
+from isthmus.tasks.seen_ranges import recorded_range
 from isthmus.training.threads import one_thread_each
 
 CONTROL_SEED = 5
@@ -109,7 +110,7 @@ class Request:
                 task=data.task,
                 loss=data.loss,
             )
-            return replace(found, settings={**found.settings, "input_columns": recorded(data.columns)})
+            return replace(found, settings={**found.settings, **self._of_inputs()})
         return self._searched(problem, tuple(text for _, text in told))
 
     def _searched(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
@@ -241,7 +242,7 @@ class Request:
             "numpy": np.__version__,
             "python": platform.python_version(),
             "data": self.data.fingerprint(),
-            "input_columns": recorded(self.data.columns),
+            **self._of_inputs(),
         }
         if self.data.powers is not None:
             about["powers"] = self.data.powers.as_plain()
@@ -255,6 +256,10 @@ class Request:
         if self.data.num_copies:
             about["copies"] = self.data.num_copies
         return about if self.data.weight is None else about | {"weighted": True}
+
+    def _of_inputs(self) -> dict[str, object]:
+        """How they were made, and between which values they lie."""
+        return {"input_columns": recorded(self.data.columns), "input_ranges": recorded_range(self.data.x)}
 
 
 def foreseen(problem: Problem, settings: Settings) -> int:

@@ -23,6 +23,7 @@ from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.networks.network import Network
 from isthmus.tasks.input_columns import InputColumn, columns_of
+from isthmus.tasks.seen_ranges import say_far_off
 from isthmus.theory import RankEstimate, Verdict
 from isthmus.training.losses import Loss, loss_argument, usual_loss
 from isthmus.writing.shown import Shown
@@ -216,7 +217,7 @@ class Discovery(Shown):
         return self._as_inputs(self.in_order(x))
 
     def transform(self, x: object) -> NDArray[np.float64]:
-        """The `rank` coordinates of samples in the user's units, shape (n, rank)."""
+        """The `rank` coordinates (n, rank) of samples in the user's units; a DataWarning names what is far outside."""
         return applied(self.encoder, self.inputs_of(x))
 
     def predict(self, x: object) -> NDArray[np.float64]:
@@ -250,7 +251,11 @@ class Discovery(Shown):
         return found if powers is None else replace(powers, target_exponents=None).restored(found, found)
 
     def _as_inputs(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        return rows if self.powers is None else self.powers.inputs(rows)
+        powers = self.powers
+        inputs = rows if powers is None else powers.inputs(rows)
+        logged = () if powers is None else powers.coordinates.is_logged
+        say_far_off(inputs, self.input_names, self.settings.get("input_ranges"), logged=logged)
+        return inputs
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the discovery into `folder`, made if missing; `isthmus.load` gives it back bit for bit.

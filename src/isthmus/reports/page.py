@@ -43,7 +43,7 @@ from isthmus.tasks.names import shown
 from isthmus.writing.atomic import write_text
 
 MOST_NAMES = 100  # of columns on a page
-_RECORD = "input_columns"  # as long as the table is wide; result.json has it
+_RECORDS = {"input_columns", "input_ranges"}  # as long as the table is wide; result.json has them
 _PACKAGES = ("torch", "matplotlib")
 _START_COLUMNS = {
     "ridge": "ridge",
@@ -229,7 +229,7 @@ def _provenance(result: Discovery | Diagnosis, command: str | None) -> dict[str,
     lines: dict[str, object] = {"command": command} if command else {}
     if isinstance(result, Discovery):
         lines |= {"task": result.task}
-        lines |= {name.replace("_", " "): value for name, value in result.settings.items() if name != _RECORD}
+        lines |= {name.replace("_", " "): value for name, value in result.settings.items() if name not in _RECORDS}
     else:
         lines |= {name.replace("_", " "): value for name, value in result.layers.attrs.items() if value is not None}
         lines |= {"random choices": _chances(result)}

@@ -15,6 +15,14 @@ _FILL_IN, _CORRECT = "Fill in or remove these rows.", "Correct or remove these r
 TURN = "Turn them into numbers, or leave the column out."
 _MOMENTS = (datetime.date, datetime.time, datetime.timedelta)
 _THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*")
+# a value of which is known where it does not lie: <10, >= 3.5, <LOD, BDL, n.d.
+_AT_MOST = r"([<>\u2264\u2265]|&[lg]t;)=?\s*"
+BOUND = re.compile(rf"\s*{_AT_MOST}[+\-\u2212]?\d[\d.,' ]*([eE][+-]?\d+)?\s*")
+_UNDETECTED = re.compile(rf"\s*({_AT_MOST})?(LO[DQ]|[MI]?DL|RL|BDL|BQL|BLQ|BLD|n\.?\s?d\.?)\s*", re.IGNORECASE)
+BOUNDED = (
+    "Write a number for what lies below or above a limit, the limit itself or half of it: to remove these rows would "
+    "leave out the least or the largest values, and bias what is found."
+)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 
 
@@ -156,8 +164,11 @@ def _text_among_numbers(column: object, values: np.ndarray, is_text: np.ndarray,
     if 2 * len(rows) >= present:
         return None
     listed = listing((rows + 1).tolist(), "row")
-    what = f"column {name} holds text in {listed} ({cells[0][:40]!r}), numbers elsewhere"
-    remedy = _CORRECT
+    bounds = [cell for cell in cells if BOUND.fullmatch(cell) or _UNDETECTED.fullmatch(cell)]
+    what = f"column {name} holds text in {listed} ({(bounds or cells)[0][:40]!r}), numbers elsewhere"
+    remedy = BOUNDED if bounds else _CORRECT
+    if 0 < len(bounds) < len(cells):
+        remedy = f"{BOUNDED} Correct the others ({next(c for c in cells if c not in bounds)[:40]!r})."
     if all(cell.lstrip().startswith(("#", "%")) for cell in cells):
         remedy = f"{_CORRECT.rstrip('.')}, or say the sign of comments (--comment)."
     return CellProblem(what, remedy, tuple(rows[:5].tolist()), is_text=True)

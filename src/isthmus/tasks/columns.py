@@ -22,6 +22,7 @@ from isthmus.tasks.quantities import quantities_in
 
 MOST_CATEGORIES = 50
 MOST_TOLD = 10
+_SHARED = 0.8  # of the rows, whose text other rows have too: labels of what they belong to
 _WHOLE = 2**53  # below it float64 has every whole number
 
 
@@ -217,10 +218,13 @@ def _one_hot_text(column: pd.Series, problems: list[CellProblem]) -> tuple[list[
     values = _stripped(column).astype(str).to_numpy(dtype=object)
     categories = sorted(set(values))
     if len(categories) > min(MOST_CATEGORIES, max(2, len(values) // 2)):
+        times = Counter(values)
+        are_shared = sum(times[value] > 1 for value in values) >= _SHARED * len(values)
+        remedy = "If rows of one value belong together (a run, a batch, a person), name it as groups (--groups); else r"
         problems.append(
             CellProblem(
                 f"text column {quoted(column.name)} has {len(categories)} different values in {len(values)} rows",
-                "Remove it, or replace it by numbers.",
+                f"{remedy if are_shared else 'R'}emove it, or replace it by numbers.",
             )
         )
         return None

@@ -15,6 +15,7 @@ from isthmus.tasks.files import located
 from isthmus.tasks.formats import Content, WantedColumns, opened_content, read_content, say_unused
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.large_tables import LargeTable
+from isthmus.tasks.names import as_named
 from isthmus.tasks.picture_folders import PictureFolder, picture_folder
 from isthmus.tasks.picture_listing import is_picture_folder
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
@@ -51,6 +52,9 @@ def inputs_like(
     options = replace(options, usual_decimal=sign)
     reading = WantedColumns(options, as_text=texts, keep={column.source for column in recorded})
     content = read_content(path, reading) if texts else opened_content(path, reading)
+    if isinstance(content, Content):
+        own = as_named(content.names, [column.source for column in recorded], str(path))
+        content = replace(content, table=content.table.set_axis(own, axis=1))
     columns = wanted(content.names)
     if not isinstance(content, Content):
         if (found := _on_disk_like(content, columns, str(path))) is not None:

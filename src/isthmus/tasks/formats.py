@@ -53,7 +53,8 @@ class Content:
         rows = complete_rows(self.table, self.apart, where)
         apart = None if self.apart is None else self.apart.iloc[rows].reset_index(drop=True)
         table = self.table.iloc[rows].reset_index(drop=True)
-        return replace(self, table=table, apart=apart, rows=rows, total=len(self.table))
+        places, total = rows if self.rows is None else self.rows[rows], self.total or len(self.table)
+        return replace(self, table=table, apart=apart, rows=places, total=total)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,7 +88,19 @@ class WantedColumns:
 
 def _text(path: Path, wanted: WantedColumns) -> Content:
     table, lines = read_text_table(path, options=wanted.options, as_text=wanted.as_text, keep=wanted.keep)
-    return Content(table, lines=lines)
+    return _without_empty_end(Content(table, lines=lines))
+
+
+def _without_empty_end(content: Content) -> Content:
+    """Without lines of separators alone at the end, which spreadsheets write for rows that were cleared."""
+    table, total = content.table, len(content.table)
+    if table.shape[1] == 1 or not total or not table.iloc[-1].isna().all():
+        return content
+    kept = np.flatnonzero(table.notna().to_numpy().any(axis=1))
+    if not len(kept):
+        return content
+    rows = np.arange(kept[-1] + 1)
+    return replace(content, table=table.iloc[rows].infer_objects(), rows=rows, total=total)
 
 
 def _spreadsheet(path: Path, wanted: WantedColumns) -> Content:

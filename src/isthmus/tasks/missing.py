@@ -42,7 +42,7 @@ def filled(table: pd.DataFrame, where: str) -> pd.DataFrame:
 
     Columns without any cell are left as they are.
     """
-    found, told = table.copy(deep=False), list[str]()
+    found, told, labels = table.copy(deep=False), list[str](), list[str]()
     for place, name in enumerate(table.columns):
         column = cast(pd.Series, table.iloc[:, place])
         absent = column.isna().to_numpy()
@@ -50,9 +50,17 @@ def filled(table: pd.DataFrame, where: str) -> pd.DataFrame:
             continue
         present = column.to_numpy(dtype=object)[~absent]
         numbers = np.array([as_number(cell) for cell in present])
-        value = Counter(present.tolist()).most_common(1)[0][0] if np.isnan(numbers).any() else float(np.median(numbers))
+        is_text = bool(np.isnan(numbers).any())
+        value = Counter(present.tolist()).most_common(1)[0][0] if is_text else float(np.median(numbers))
+        if is_text and 2 * absent.sum() > len(absent):  # as where a label stands in the first row that it holds for
+            labels.append(quoted(name))
         found.isetitem(place, column.astype(object).where(~absent, value).infer_objects())
         told.append(f"{quoted(name)} ({counted(int(absent.sum()), 'cell')})")
+    if labels:
+        raise DataError(
+            f"{where}: most cells of {listing(labels, 'text column')} are missing, and would all be filled with one "
+            "text. Where a label stands once for several rows write it in each of them, or leave the column out."
+        )
     if told:
         warnings.warn(
             f"{where}: missing cells of {listing(told, 'column', shown=10)} were filled with the median, or with the "

@@ -5,10 +5,12 @@ Kept as they are in every result: `discovery.files`. Shown in pictures: `plots.s
 
 import csv
 import unicodedata
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from isthmus.errors import DataError
+from isthmus.errors import DataError, DataWarning, outside
+from isthmus.tasks.arrays import listing
 
 _LONGEST_SHOWN = 60
 # what separates lines is kept: spreadsheets write it into names. Other controls, and halves of a pair of UTF-16, can
@@ -78,14 +80,54 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in cells if name.strip())
 
 
+def looks(name: str) -> str:
+    """What a name looks like: the same for a Greek mu and the micro sign and for all blanks, not for a raised 2."""
+    parts = [unicodedata.normalize("NFKC", c) if _is_as(unicodedata.decomposition(c)) else c for c in name]
+    return " ".join(unicodedata.normalize("NFC", "".join(parts)).split())
+
+
+def _is_as(decomposition: str) -> bool:
+    return decomposition.startswith(("<compat>", "<noBreak>"))
+
+
+def look_alikes(wanted: Iterable[str], columns: Sequence[str]) -> dict[str, str]:
+    """Column -> the wanted name that it looks like, where no column has that name and one alone looks like it.
+
+    >>> from isthmus.tasks.names import look_alikes
+    >>> look_alikes(["\u00b5M", "a"], ["\u03bcM", "a"]) == {"\u03bcM": "\u00b5M"}
+    True
+    """
+    names = dict.fromkeys(wanted)
+    lost, free = [name for name in names if name not in set(columns)], [name for name in columns if name not in names]
+    counts = [Counter(map(looks, of)) for of in (lost, free)]
+    meant = {looks(name): name for name in lost if all(count[looks(name)] == 1 for count in counts)}
+    return {column: meant[looks(column)] for column in free if looks(column) in meant}
+
+
+def as_named(columns: Sequence[str], names: Iterable[str], where: str) -> list[str]:
+    """The columns with the names of a run, where they look like these; a DataWarning says which do."""
+    alike = look_alikes(names, columns)
+    if alike:
+        own = listing(map(quoted, alike), "column")
+        warnings.warn(
+            f"{where}: {own} {'is' if len(alike) == 1 else 'are'} taken for what looks the same in the run, "
+            f"{listing(map(quoted, alike.values()), 'column')}.",
+            DataWarning,
+            stacklevel=outside(),
+        )
+    return [alike.get(column, column) for column in columns]
+
+
 def found_names(wanted: Sequence[str], columns: Iterable[str]) -> tuple[str, ...]:
     """What of `wanted` are columns, with those put together again that a comma inside a name had cut.
 
-    "flow rate" and "m3/s" are the column "flow rate, m3/s" where there is one, and no column "flow rate". What is no
-    column is left as it is.
+    "flow rate" and "m3/s" are the column "flow rate, m3/s" where there is one, and no column "flow rate". What looks
+    like one column is that. What is no column is left as it is.
     """
+    columns = list(columns)
     known = set(columns)
     joined = {tuple(part.strip() for part in name.split(",")): name for name in known if "," in name}
+    alike = {name: column for column, name in look_alikes(wanted, columns).items()}
     found: list[str] = []
     place = 0
     while place < len(wanted):
@@ -96,6 +138,6 @@ def found_names(wanted: Sequence[str], columns: Iterable[str]) -> tuple[str, ...
                 if tuple(wanted[place:end]) in joined:
                     name, length = joined[tuple(wanted[place:end])], end - place
                     break
-        found.append(name)
+        found.append(alike.get(name, name))
         place += length
     return tuple(found)

@@ -9,7 +9,7 @@ from collections import Counter
 import pandas as pd
 
 from isthmus.tasks.arrays import listing
-from isthmus.tasks.cells import TURN, CellProblem
+from isthmus.tasks.cells import BOUND, BOUNDED, TURN, CellProblem
 from isthmus.tasks.names import quoted
 from isthmus.tasks.written_numbers import is_number
 
@@ -27,6 +27,7 @@ _KINDS = {
     "dates": (rf"({_DATE})([T ]+\d.*)?", TURN),
     "times": (_TIME, TURN),
 }
+_MEASURED = 3  # different plain numbers, of which bounds beside are no ranges: 0, 1-4, >4
 _WRITTEN = {kind: re.compile(pattern) for kind, (pattern, _) in _KINDS.items()}
 
 
@@ -42,6 +43,15 @@ def quantities_in(column: pd.Series) -> CellProblem | None:
     """
     texts = [(row, cell.strip()) for row, cell in enumerate(column.tolist()) if isinstance(cell, str)]
     kinds = [(row, cell, kind) for row, cell in texts if (kind := _kind_of(cell))]
+    bounds = [(row, cell) for row, cell in texts if BOUND.fullmatch(cell)]
+    plain = [cell for _, cell, kind in kinds if kind == _NUMBERS]
+    if len(set(plain)) >= _MEASURED and bounds and 2 * len([*bounds, *plain]) > len(texts):
+        return CellProblem(
+            f"column {quoted(column.name)} holds bounds of numbers in {listing([row + 1 for row, _ in bounds], 'row')} "
+            f"({bounds[0][1][:40]!r})",
+            BOUNDED,
+            (bounds[0][0],),
+        )
     if 2 * len(kinds) <= len(texts):
         return None
     counts = Counter(kind for _, _, kind in kinds if kind != _NUMBERS)

@@ -161,9 +161,10 @@ def _parsed(lines: TextLines, texts: Mapping[int, type], width: int, decimal: st
             if not longer:
                 raise DataError(f"{lines.path}: cannot be read ({in_one_line(error)}). Write the file again.") from None
             one = len(longer) == 1
+            titles = "Delete titles above the names of columns. " if width == 1 else ""
             raise DataError(
                 f"{lines.path}: {listing(longer, 'line', shown=10)} {'has' if one else 'have'} more cells than the "
-                f"first row, which has {width}. Name every column, or correct {'it' if one else 'them'}."
+                f"first row, which has {width}. {titles}Name every column, or correct {'it' if one else 'them'}."
             ) from None
 
 

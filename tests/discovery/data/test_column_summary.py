@@ -1,8 +1,11 @@
 import numpy as np
 import pandas as pd
+import pytest
 
 from isthmus.discovery.data.checking import checked_data, with_powers
-from isthmus.discovery.data.column_summary import column_summary, target_tails
+from isthmus.discovery.data.column_summary import column_summary, target_tails, ties
+from isthmus.tasks import Kind
+from isthmus.tasks.builtin import builtin
 from isthmus.tasks.input_columns import InputColumn, Made
 
 RNG = np.random.default_rng(0)
@@ -69,3 +72,65 @@ def test_what_counts_is_the_target_as_it_is_predicted() -> None:
         data = with_powers(checked_data(x, pd.DataFrame({"y": force}), loss=loss, columns=columns), log, None)
         assert any("hold most of the variance" in note for note in data.notes()) is heavy
     assert not checked_data(x, None, loss=None, columns=columns).notes()
+
+
+def tied(x: np.ndarray, y: np.ndarray | None = None, *, names: str = "abcdefgh", classes: bool = False) -> str:
+    columns = [InputColumn(name) for name, _ in zip(names, x.T, strict=False)]
+    return " ".join(ties(x, y, columns, are_classes=classes))
+
+
+def walks(n: int, d: int, seed: int = 0) -> np.ndarray:
+    return np.cumsum(np.random.default_rng(seed).standard_normal((n, d)), axis=0)
+
+
+@pytest.mark.parametrize("n", [120, 300, 5000])
+def test_rows_in_the_order_of_measurement_are_noticed(n: int) -> None:
+    """A series that drifts, of which nothing was said, had .06 of held-out rows and 1.05 of fresh ones."""
+    x, y = walks(n, 3), walks(n, 2, seed=1)
+    assert "pass ordered=True (--ordered)" in tied(x, y)
+    assert "--ordered" in tied(x)
+    shuffled = np.random.default_rng(2).permutation(n)
+    assert tied(x[shuffled], y[shuffled]) == tied(x[shuffled]) == ""
+    labels = (np.arange(n) // (n // 5) % 2).astype(float)
+    assert "--ordered" in tied(x, labels, classes=True)
+    assert tied(np.random.default_rng(3).standard_normal((n, 3)), y) == ""  # no input tells when a row was measured
+    assert tied(x, np.random.default_rng(3).standard_normal((n, 2))) == ""  # nothing drifts
+
+
+def test_what_was_said_of_the_rows_is_not_asked_again() -> None:
+    data = checked_data(walks(300, 3), walks(300, 2, seed=1), None)
+    assert any("--ordered" in note for note in data.notes())
+    assert data.notes(are_tied=True) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["iris", "wine", "diabetes", "digits", "digits_classes", "breast_cancer", "linnerud", "teacher", "friedman",
+     "mixture_classes", "circle", "swiss_roll"],
+)  # fmt: skip
+def test_ordinary_tables_have_no_ties(name: str) -> None:
+    """Iris and wine are sorted by their classes."""
+    task = builtin(name)
+    is_classes = task.kind is Kind.CLASSIFICATION
+    y = task.y if task.y is None or not is_classes else task.y.argmax(1).astype(float)
+    columns = [InputColumn(f"x{i}") for i in range(task.x.shape[1])]
+    assert ties(task.x, y, columns, are_classes=is_classes) == ties(task.x, None, columns) == []
+
+
+def test_labels_of_what_rows_belong_to_are_no_measurements() -> None:
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(2, 7, size=40)
+    runs = np.repeat(1000.0 + np.arange(40) * 3, sizes)
+    x = np.column_stack([rng.standard_normal(len(runs)), runs])
+    assert tied(x).startswith("Each value of column 'b' stands in neighbouring rows alone.")
+    assert "--groups NAME" in tied(x)
+    for other in (
+        rng.permutation(runs), np.arange(len(runs)) * 1.0, runs + 0.5, np.repeat([1.0, 2.0], len(runs))[: len(runs)],
+        rng.integers(0, 40, len(runs)).astype(float), np.sort(rng.standard_normal(len(runs))),
+    ):  # fmt: skip
+        assert tied(np.column_stack([x[:, 0], other])) == ""
+    values = [f"r{i}" for i in range(40)]
+    columns = [InputColumn("a"), *(InputColumn(f"run={v}", Made.ONE_HOT, "run", v) for v in values)]
+    text = np.column_stack([x[:, 0], np.eye(40)[np.repeat(np.arange(40), sizes)]])
+    assert ties(text, None, columns)[0].startswith("Each value of column 'run' stands in neighbouring rows alone.")
+    assert ties(text[rng.permutation(len(text))], None, columns) == []

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from isthmus.discovery.data.column_summary import target_tails
+from isthmus.discovery.data.column_summary import copies_in_words, target_tails, ties
 from isthmus.discovery.groups.powers import Powers, powers_argument
 from isthmus.errors import DataError
 from isthmus.networks.arguments import tensor_argument
@@ -31,7 +31,9 @@ from isthmus.tasks.foreign import in_memory
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.mapped import is_on_disk
 from isthmus.tasks.memory import check_memory
+from isthmus.tasks.missing_codes import said_codes
 from isthmus.tasks.names import checked_names, quoted
+from isthmus.tasks.seen_ranges import column_range
 from isthmus.training.losses import CROSS_ENTROPY, SQUARED, Loss, loss_argument
 from isthmus.training.losses.squared import Squared
 
@@ -64,17 +66,26 @@ class CheckedData:
             return None
         return len(self.target_names) - 1 if self.loss.classes else int((~constant_columns(self.y)).sum())
 
-    def notes(self) -> list[str]:
-        """Sentences for the user: what has become of the columns, and which targets few rows decide."""
+    def notes(self, *, are_tied: bool = False) -> list[str]:
+        """Sentences for the user on columns and, unless it was said that they are ordered or in groups, on rows."""
         made = [self.powers.sentence] if self.powers and self.powers.sentence else []
         if self.num_copies:
-            n, m = len(self.x) + self.num_copies, len(self.x)
-            made.append(
-                f"{self.num_copies:,} of {n:,} rows repeat others: the {m:,} that differ are searched, each by the "
-                "weight of its copies. Rows of a time series are kept with ordered=True (--ordered)."
-            )
-        squared = isinstance(self.loss, Squared) and self.y is not self.x
-        return [*made, *(target_tails(self.y, self.target_names) if squared else [])]
+            made.append(copies_in_words(self.num_copies, len(self.x)))
+        y = None if self.y is self.x else self.y
+        if y is not None and isinstance(self.loss, Squared):
+            made += target_tails(y, self.target_names)
+        tied = [] if are_tied else ties(self.x, y, self.columns, are_classes=bool(self.loss.classes))
+        return [*made, *self._codes(), *tied]
+
+    def _codes(self) -> list[str]:
+        """Numbers that stand for missing cells perhaps, in inputs and targets."""
+        of_inputs, of_targets = (
+            (self.powers.coordinates.is_logged, self.powers.target_logs) if self.powers else ((), ())
+        )
+        said = said_codes(self.x, self.input_names, self.numbers, logged=of_inputs)
+        if self.y is self.x or self.loss.classes:
+            return said
+        return [*said, *said_codes(self.y, self.target_names, self.numbers, logged=of_targets)]
 
     def rows(self, which: NDArray[np.bool_] | NDArray[np.intp]) -> "CheckedData":
         """Some of the rows; itself where these are all."""
@@ -161,8 +172,8 @@ def check_enough(rows: int, *, that: str = "") -> None:
 
 def _check_spread(samples: Array, names: Sequence[str], where: str) -> None:
     """Refuse columns that vary by less than can be divided by; one that does not vary is no matter here."""
-    low = np.min([part.min(axis=0) for part in in_parts(samples)], axis=0)
-    spread = np.max([part.max(axis=0) for part in in_parts(samples)], axis=0) - low
+    low, high = column_range(samples)
+    spread = high - low
     faint = [quoted(names[i]) for i in np.flatnonzero((spread > 0) & (spread < LEAST_SPREAD)).tolist()]
     if faint:
         varies, it = ("varies", "it") if len(faint) == 1 else ("vary", "them")

@@ -1,4 +1,4 @@
-"""What stands out among the columns of a table before anything is trained on it: numbers of rows, doubles, heavy tails.
+"""What stands out in a table before anything is trained on it: numbers of rows, doubles, heavy tails, ties of rows.
 
 Said only; what is done about it is for the user to say. What cannot be used at all: `tasks.columns`, `data.checking`.
 """
@@ -6,9 +6,10 @@ Said only; what is done about it is for the user to say. What cannot be used at 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float64, Integer
 
 from isthmus.discovery.data.scaling import doubles
+from isthmus.discovery.data.splitting import STRETCHES
 from isthmus.tasks.arrays import constant_columns, counted, in_parts, listing
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import quoted
@@ -17,6 +18,11 @@ HEAVY = 20.0  # excess kurtosis above which a few rows hold most of a variance; 
 _LISTED = 5  # classes by name
 _FLAT = 1e-24  # of the largest number squared: a variance of rounding
 _TAILS = "heavy tails, a few rows hold most of the variance"
+_LEAST_LABELS = 10  # different ones
+_SHORTEST, _LONGEST = 8, 1000  # rows of a stretch
+_ALIKE = (
+    0.5  # correlation of neighbours; of independent rows 1.25 / sqrt(n), of the largest of many columns 3 times that
+)
 _LIGHTER = 0.25  # of that, which logarithms may leave for them to be advised
 
 
@@ -72,6 +78,110 @@ def target_tails(y: Float64[np.ndarray, "n q"], names: Sequence[str]) -> list[st
         f"Of {listing((quoted(names[i]) for i in places), 'target')} a few rows hold most of the variance. {what}."
         for places, what in advice if places
     ]  # fmt: skip
+
+
+def copies_in_words(num_copies: int, kept: int) -> str:
+    """What has become of rows that repeat others."""
+    return (
+        f"{num_copies:,} of {kept + num_copies:,} rows repeat others: the {kept:,} that differ are searched, each by "
+        "the weight of its copies. Rows of a time series are kept with ordered=True (--ordered)."
+    )
+
+
+def ties(
+    x: Float64[np.ndarray, "n d"], y: np.ndarray | None, columns: Sequence[InputColumn], *, are_classes: bool = False
+) -> list[str]:
+    """Sentences about rows that look as if they belonged together, though nothing was said of groups or of an order.
+
+    Where they do, rows that are held out lie beside rows that are fitted, and what is told of them is too good.
+
+    Args:
+        x: the inputs, rows as the user has them.
+        y: targets, or class numbers (n,); None where the inputs are reconstructed.
+        columns: how each input was made.
+        are_classes: whether these are class numbers.
+    """
+    said: list[str] = []
+    if names := _labels(x, columns):
+        said.append(
+            f"Each value of {listing(map(quoted, names), 'column')} stands in neighbouring rows alone. If it numbers "
+            "what rows belong to (a run, a batch, a person), it is no measurement: give it as groups (--groups NAME)."
+        )
+    if _resemble_neighbours(x, y, are_classes=are_classes):
+        said.append(
+            "Neighbouring rows resemble each other. If they were measured one after another, so that something may "
+            "have drifted, pass ordered=True (--ordered), or groups; of a table that was sorted it means nothing."
+        )
+    return said
+
+
+def _labels(x: Float64[np.ndarray, "n d"], columns: Sequence[InputColumn]) -> list[str]:
+    """Columns of whole numbers or text with many values, each of which is one block of neighbouring rows."""
+    sources: dict[str, list[int]] = {}
+    for place, column in enumerate(columns):
+        if column.made in {Made.NUMERIC, Made.ONE_HOT}:
+            sources.setdefault(column.source, []).append(place)
+    found: list[str] = []
+    for source, places in sources.items():
+        if len(places) > 1:  # text, one place for each value
+            values = x[:, places].argmax(axis=1)
+        elif (x[: 2 * _LEAST_LABELS, places] % 1).any():  # most columns of numbers, of which no more is read
+            continue
+        else:
+            values = x[:, places[0]]
+        blocks = 1 + np.count_nonzero(np.diff(values))
+        is_label = _LEAST_LABELS <= blocks <= len(x) // 2 and len(np.unique(values)) == blocks
+        if is_label and not (values % 1).any():
+            found.append(source)
+    return found
+
+
+def _resemble_neighbours(x: Float64[np.ndarray, "n d"], y: np.ndarray | None, *, are_classes: bool) -> bool:
+    """Whether a column of the inputs and one of the targets change little from row to row, in most stretches of rows.
+
+    Within stretches, so that a table sorted by few kinds does not count, and of classes within each, nor one by these.
+    Rows of equal inputs count once, and what rises or falls throughout, as numbers of rows do, does not.
+    """
+    length = min(len(x) // STRETCHES, _LONGEST)
+    if length < _SHORTEST:
+        return False
+    inputs: list[Float64[np.ndarray, "2 d"]] = []
+    targets: list[Float64[np.ndarray, "2 d"]] = []
+    for start in np.linspace(0, len(x) - length, STRETCHES).astype(np.int64).tolist():
+        rows = np.array(x[start : start + length])
+        differs = np.append(True, (np.diff(rows, axis=0) != 0).any(axis=1))
+        if differs.sum() < _SHORTEST:
+            continue
+        rows, labels = rows[differs], np.zeros(int(differs.sum()), dtype=np.int64)
+        if y is not None:
+            beside = np.array(y[start : start + length])[differs]
+            if are_classes:
+                labels = np.unique(beside, return_inverse=True)[1].reshape(-1)
+            else:
+                targets.append(_from_row_to_row(beside.reshape(len(rows), -1), np.zeros_like(labels)))
+        inputs.append(_from_row_to_row(rows, labels))
+    if 2 * len(inputs) <= STRETCHES:
+        return False
+    return all(_change_little(np.array(parts)) for parts in (inputs, targets) if parts)
+
+
+def _change_little(parts: Float64[np.ndarray, "stretches 2 d"]) -> bool:
+    is_sorted = np.abs(parts[:, 1].sum(axis=0)) == len(parts)
+    return bool((np.median(parts[:, 0], axis=0)[~is_sorted] > _ALIKE).any())
+
+
+def _from_row_to_row(rows: Float64[np.ndarray, "n d"], labels: Integer[np.ndarray, " n"]) -> Float64[np.ndarray, "2 d"]:
+    """Of each column the correlation with itself one row on, about the mean of each label, 0 where it stands still.
+
+    And whether it never falls (1) or never rises (-1).
+    """
+    scaled = rows / np.maximum(np.abs(rows).max(axis=0), 1e-300)  # squares of large numbers overflow
+    sums = np.zeros((int(labels.max()) + 1, rows.shape[1]))
+    np.add.at(sums, labels, scaled)
+    z, steps = scaled - (sums / np.bincount(labels)[:, None])[labels], np.diff(rows, axis=0)
+    spread = np.square(z).sum(axis=0)
+    alike = np.where(spread > _FLAT * len(rows), (z[1:] * z[:-1]).sum(axis=0) / np.maximum(spread, 1e-300), 0.0)
+    return np.array([alike, (steps >= 0).all(axis=0) * 1.0 - (steps <= 0).all(axis=0)])
 
 
 def _heavy(x: Float64[np.ndarray, "n d"], places: Sequence[int]) -> tuple[list[int], list[int]]:

@@ -20,7 +20,7 @@ from isthmus.networks.arguments import tensor_argument
 from isthmus.tasks.arrays import NUMBERS_AT_ONCE, as_samples, counted, listing
 from isthmus.tasks.foreign import in_memory
 from isthmus.tasks.mapped import let_go
-from isthmus.tasks.names import checked_names, quoted
+from isthmus.tasks.names import as_named, checked_names, quoted
 
 
 def new_rows(x: object, names: Sequence[str], width: int, *, called: str = "x") -> NDArray[np.float64]:
@@ -78,7 +78,8 @@ def applied(network: FullyConnected, rows: NDArray[np.float64]) -> NDArray[np.fl
 
 def _in_order(x: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """The columns that are called so, or all as they stand where none is."""
-    own, known = [str(name) for name in x.columns], set(names)
+    known = set(names)
+    own = as_named([str(name) for name in x.columns], names, "x")
     if not known & set(own):
         if len(own) == len(names) and not (_are_made_up(x.columns) or _are_made_up(names)):
             warnings.warn(

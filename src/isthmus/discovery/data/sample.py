@@ -102,14 +102,15 @@ class Sample:
 
     def notes(self) -> list[str]:
         """Sentences for the user: what has become of the data, and which rows stay together though nobody said so."""
+        told = self.data.notes(are_tied=self.ordered or self.groups is not None)
         if not self.by_inputs or self.groups is None:
-            return self.data.notes()
+            return told
         _, first, number = np.unique(self.groups, return_index=True, return_inverse=True)
         x, count = self.everything.x, len(first)
         equal = bool((x == x[first][number]).all())
         rows = f"{len(x):,} rows have {count:,} different inputs" if equal else f"The inputs are {count:,} sets of rows"
         return [
-            *self.data.notes(),
+            *told,
             f"{rows}{'' if equal else ' whose values are the same in most columns'}: such rows are held out together "
             "and count as one in every standard error. Other sets, or each row by itself: groups (--groups).",
         ]

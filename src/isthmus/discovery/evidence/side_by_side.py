@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from isthmus.discovery.files.json_values import plain
 from isthmus.discovery.result import Discovery
 
-_NO_CHOICES = {"isthmus", "torch", "numpy", "threads", "device_name", "data"}  # said apart, or no choice of the user
+# said apart, or no choice of the user
+_NO_CHOICES = {"isthmus", "torch", "numpy", "threads", "device_name", "data", "input_ranges"}
 
 
 def facts_side_by_side(runs: Sequence[Discovery]) -> dict[str, list[object]]:
