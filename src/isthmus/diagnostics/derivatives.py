@@ -60,6 +60,7 @@ class Taps(Listener):
     def __init__(self) -> None:
         self.taps: list[Tap] = []
         self.tables: list[Tensor] = []
+        self._by_place: dict[int, list[Tap]] = {}  # in memory, of what entered
 
     def entering(self, call: MatrixCall) -> Tensor | None:
         """A leaf in place of an input that depends on nothing differentiable."""
@@ -80,15 +81,14 @@ class Taps(Listener):
             raise GradientsStop(f"layer {reading.name} is computed without gradients (no_grad, inference_mode)")
         entering, leaving = get_gradient_edge(reading.enters), get_gradient_edge(reading.z)
         self.taps.append(Tap(reading.call, entering, leaving, reading.enters.detach()))
+        self._by_place.setdefault(memory_of(reading.enters), []).append(self.taps[-1])
 
     def overwriting(self, targets: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
         """Keep what entered layers before, of which the gradients by their matrices are made."""
         del inputs
-        places = memories_of(targets)
-        for tap in self.taps:
-            if memory_of(tap.x) in places:
-                tap.x = tap.x.clone()
-                tap.call = replace(tap.call, x=tap.x)
+        for tap in (tap for place in memories_of(targets) for tap in self._by_place.pop(place, ())):
+            tap.x = tap.x.clone()
+            tap.call = replace(tap.call, x=tap.x)
 
 
 def sample_axes(shapes: list[tuple[torch.Size, torch.Size]], sizes: tuple[int, int]) -> list[int | None]:

@@ -58,7 +58,8 @@ def diagnose(
     own, "name#2". Rows are samples; tokens, patches and pixels count as samples too, and a warning says so.
 
     Args:
-        module: evaluated in evaluation mode, and left as it was.
+        module: evaluated in evaluation mode, and left as it was. Its own forward hooks run with every pass, on copies
+            too: take off what keeps the tensors that it hears.
         x: samples as rows: one tensor, a tuple, or a dict by argument name; whole numbers where the module takes them.
             Or a DataLoader, or any iterable of such batches (of a list the first entry, the input), read once.
             "labels" in a dict are left out, and tokens that its mask calls padding ("attention_mask" and the like).

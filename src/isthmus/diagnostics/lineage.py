@@ -25,13 +25,14 @@ from isthmus.diagnostics.module_names import Names
 OPEN = 4  # readings whose activation is still looked for: query, key and value, or a gate beside its value
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Derived:
     """A function of z alone.
 
     Attributes:
         reading: whose z.
         tensor: its value, kept alive: tensors are known by their identity.
+        place: of the value in memory.
         before: what the first activation function was applied to; z or z normalised where there is none yet.
         functions: the activation functions between z and this.
         is_normalised: whether a normalisation is among the functions.
@@ -41,6 +42,7 @@ class Derived:
 
     reading: Reading
     tensor: Tensor
+    place: int
     before: Tensor
     functions: tuple[str, ...] = ()
     is_normalised: bool = False
@@ -63,6 +65,7 @@ class Lineage:
         self._names, self._listener = names, listener
         self._open: list[Reading] = []
         self._steps: dict[int, Derived] = {}  # by id of a tensor that the step keeps alive
+        self._inputs: dict[int, int] = {}  # where in memory inputs lie, by index of the reading
         self._combined: dict[int, Derived] = {}  # by index of the reading: the last that went into something else
 
     def begin(self, reading: Reading) -> None:
@@ -71,7 +74,8 @@ class Lineage:
         if len(self._open) == OPEN:
             self._close(self._open[0])
         self._open.append(reading)
-        self._keep(Derived(reading, reading.z, reading.z))
+        self._inputs[reading.index] = memory_of(reading.call.x)
+        self._keep(Derived(reading, reading.z, memory_of(reading.z), reading.z))
 
     def end(self) -> None:
         """Close what is still open."""
@@ -79,7 +83,7 @@ class Lineage:
             self._close(self._open[0])
 
     def next_step(self, name: str, args: Sequence[object], tensors: Sequence[Tensor]) -> Derived | None:
-        """What a function is about to make of z, still without its value; None where it takes or does anything else."""
+        """What a function is about to make of z, with the value before it; None where it takes or does other things."""
         first = next((a for a in args if isinstance(a, Tensor)), None)
         step = self._steps.get(id(first)) if first is not None else None
         if step is None or step.reading.is_consumed:
@@ -97,9 +101,9 @@ class Lineage:
         if len(own) > 1:
             lead = max(own, key=lambda one: (len(one.functions), one.is_normalised))
             return replace(lead, is_homogeneous=False, is_same=False)
-        if name in REGROUPINGS or name in COPIES:
-            return step
-        return replace(step, is_homogeneous=step.is_homogeneous and name in SCALINGS, is_same=False)
+        is_same = name in REGROUPINGS or name in COPIES
+        is_homogeneous = step.is_homogeneous and (is_same or name in SCALINGS)
+        return replace(step, is_homogeneous=is_homogeneous, is_same=step.is_same and is_same)
 
     def went_on(self, step: Derived, name: str, given: Tensor, out: Tensor) -> None:
         """After that function: follow what it gave, unless it has another number of entries, or features elsewhere."""
@@ -108,12 +112,13 @@ class Lineage:
         if out.numel() != z.numel() or (out.shape != z.shape and (is_convolution or out.shape[-1:] != z.shape[-1:])):
             return
         if name in NORMALISATIONS:
-            step = replace(step, before=out)
+            step.before = out
         if name in ACTIVATIONS:
             self._names.note_activation(reading.name)
         # dropout that is at work changes numbers; in evaluation mode it hands on what it was given
-        is_copy = "dropout" not in name or memory_of(out) == memory_of(given)
-        self._keep(replace(step, tensor=out, is_same=step.is_same and is_copy))
+        step.tensor, step.place = out, memory_of(out)
+        step.is_same &= "dropout" not in name or step.place == memory_of(given)
+        self._keep(step)
 
     def combined(self, tensors: Sequence[Tensor], outputs: Sequence[Tensor]) -> None:
         """After any other function: what went into something as large was an activation, and no intermediate result.
@@ -126,44 +131,43 @@ class Lineage:
             if step is not None and step.functions and most >= tensor.numel():
                 self._combined[step.reading.index] = step
 
-    def overwriting(self, targets: Sequence[Tensor], step: Derived | None) -> Derived | None:
+    def overwriting(self, targets: Sequence[Tensor], step: Derived | None) -> None:
         """Before tensors are overwritten, by a function of the z of `step` or anything else: keep what is still needed.
 
         Readings of whose z something else is made in place are closed; what shares memory with a target is followed no
-        longer, and no later call has the same input as one before. Returns the step, applied to what was kept.
+        longer, and no later call has the same input as one before. The step is applied to what was kept.
         """
         places = memories_of(targets)
         for reading in [*self._open]:
-            reading.is_overwritten |= memory_of(reading.call.x) in places
+            reading.is_overwritten |= self._inputs[reading.index] in places
             own = [s for s in self._steps.values() if s.reading is reading]
-            hit = [s for s in own if memory_of(s.tensor) in places]
-            if not hit:
+            if not any(s.place in places for s in own):
                 continue
             if step is None or reading is not step.reading:
                 self._close(reading)
             else:
-                step = self._saved(step, own, hit, places)
-        return step
+                self._save(step, own, places)
 
-    def _saved(self, step: Derived, own: Sequence[Derived], hit: Sequence[Derived], places: set[int]) -> Derived:
+    def _save(self, step: Derived, own: Sequence[Derived], places: set[int]) -> None:
         """Copy z and what the activation is applied to, as far as it is overwritten."""
         copies: dict[int, Tensor] = {}
 
         def saved(tensor: Tensor) -> Tensor:
             if memory_of(tensor) not in places:
                 return tensor
-            return copies.setdefault(id(tensor), tensor.detach().clone())
+            if id(tensor) not in copies:
+                copies[id(tensor)] = tensor.detach().clone()
+            return copies[id(tensor)]
 
         reading = step.reading
         reading.z = saved(reading.z)
-        for s in own:
-            self._steps[id(s.tensor)] = replace(s, before=saved(s.before))
-        for s in hit:
-            del self._steps[id(s.tensor)]
+        for s in (step, *own):
+            s.before = saved(s.before)
+            if s is not step and s.place in places:
+                del self._steps[id(s.tensor)]
         last = self._combined.get(reading.index)
-        if last is not None and last in hit:
+        if last is not None and last.place in places:
             del self._combined[reading.index]
-        return replace(step, before=saved(step.before))
 
     def _keep(self, step: Derived) -> None:
         self._steps.pop(id(step.tensor), None)  # what comes last stands last

@@ -50,7 +50,7 @@ class Monitor:
 
     Call `step()` after every step of the optimiser; every `every`-th call the module is evaluated on a few samples in
     evaluation mode and its own precision, without gradients. Modes, buffers, gradients, hooks and the state of random
-    numbers are left as they were.
+    numbers are left as they were; forward hooks of your own run with every record.
 
     Args:
         module: the one that is trained.

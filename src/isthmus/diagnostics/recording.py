@@ -147,7 +147,7 @@ class Recorder(TorchFunctionMode):
                 args = tuple(new.get(id(a), a) if isinstance(a, Tensor) else a for a in args)
         step = self._lineage.next_step(name, args, tensors)
         if targets:
-            step = self._overwrite(targets, tensors, step)
+            self._overwrite(targets, tensors, step)
         before = [_version(t) for t in tensors]
         out = func(*args, **kwargs)
         # functions of others write without a name that says so
@@ -163,9 +163,9 @@ class Recorder(TorchFunctionMode):
         self.listener.saw(tensors, outputs, None)
         return out
 
-    def _overwrite(self, targets: Sequence[Tensor], inputs: Sequence[Tensor], step: Derived | None) -> Derived | None:
+    def _overwrite(self, targets: Sequence[Tensor], inputs: Sequence[Tensor], step: Derived | None) -> None:
         self.listener.overwriting(targets, inputs)
-        return self._lineage.overwriting(targets, step)
+        self._lineage.overwriting(targets, step)
 
 
 def _version(tensor: Tensor) -> int:

@@ -121,7 +121,8 @@ def compress(
 
     Args:
         module: takes one tensor with samples first and gives one; it is not changed, and is looked at in eval mode.
-            Of one that was compiled, or spread over devices, what stands inside.
+            Of one that was compiled, or spread over devices, what stands inside. Its own forward hooks run with every
+            copy: take off what keeps the tensors that it hears.
         x: samples as the module takes them, at least 5; numbers are cast to its floating-point type. Or a data set, or
             a DataLoader, all of whose batches are taken into memory without their targets.
         tolerance: largest relative error, > 0.
