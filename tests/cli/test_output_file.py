@@ -17,7 +17,9 @@ import discoveries
 import isthmus
 from command_lines import line_of
 from isthmus.cli.main import run
+from isthmus.cli.output_file import checked_output
 from isthmus.discovery.files.networks import write_network
+from isthmus.errors import DataError
 
 pytestmark = pytest.mark.usefixtures("blank_pictures")
 Command = Callable[[Path, Path], list[str]]  # (folder of inputs, --out) -> arguments
@@ -134,6 +136,25 @@ def test_an_input_is_never_the_output(
         if way.endswith("link"):
             out.unlink()
     assert contents(given) == before
+
+
+@pytest.mark.parametrize("kind", [".png", ".svg", ".csv"])
+@pytest.mark.parametrize("way", ["path", "in a folder", "hard link"])
+def test_a_picture_of_the_users_is_no_drawing_of_ours(tmp_path: Path, kind: str, way: str) -> None:
+    """A folder of pictures is an input, whose files had passed for what nothing reads back."""
+    picture = (
+        tmp_path / "pictures" / "cats" / f"one{kind}" if way == "in a folder" else tmp_path / "pictures" / f"p{kind}"
+    )
+    picture.parent.mkdir(parents=True)
+    picture.write_bytes(b"theirs")
+    out = picture
+    if way == "hard link":
+        out = tmp_path / f"link{kind}"
+        out.hardlink_to(picture)
+    with pytest.raises(DataError, match="is an input of this command"):
+        checked_output(out, kinds=[kind], inputs=[tmp_path / "pictures"], replace=True)
+    (tmp_path / "pictures" / "result.json").write_text("{}")
+    assert checked_output(out, kinds=[kind], inputs=[tmp_path / "pictures"], replace=True) == out, "a run's own drawing"
 
 
 def test_a_run_is_not_replaced_by_a_picture_of_its_sweep(given: Path, capsys: pytest.CaptureFixture[str]) -> None:

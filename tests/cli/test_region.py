@@ -154,6 +154,7 @@ BAD = {
     "program": (["net.pt2"], "is .pt2; needs the weights of a fully connected network. Give a folder"),
     "run of fit": (["fitted"], "fitted is a run of fit; give its network.safetensors"),
     "no run": (["."], "no finished run"),
+    "no number": (["net.safetensors", "--slice", "²,1,2"], "needs three row numbers"),
     "not three": (["net.safetensors", "--slice", "1"], "needs three row numbers"),
     "no row": (["net.safetensors", "--slice", "1,2,99"], "has no row 99"),
     "row zero": (["net.safetensors", "--slice", "0,2,3"], "has no row 0"),

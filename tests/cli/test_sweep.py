@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import sqlite3
 import sys
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from command_lines import line_of
 from isthmus.cli.main import run
 from isthmus.cli.progress_bar import line_of_sweep, table_of
 from isthmus.cli.sweep_folder import as_text
+from isthmus.cli.terminal import terminal
 from isthmus.sweeps.folder import SweepFolder
 from isthmus.sweeps.sweep_progress import Running, SweepProgress
 from isthmus.sweeps.telling import Telling
@@ -113,6 +116,51 @@ def test_the_picture(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert run(["sweep", "plot", str(finished), *options]) == 0
     assert capsys.readouterr().out == f"{path}: objective, rank against training.ridge, by network.depth\n"
     assert matplotlib.image.imread(path).shape[:2] == (620, 1760)
+
+
+def test_a_picture_goes_into_a_stream_and_names_may_have_blanks_after_commas(
+    finished: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--axis", "ridge", "--quantity", "objective, rank", "--out", "/dev/null"]
+    assert run(["sweep", "plot", str(finished), *options]) == 0
+    assert "objective, rank against training.ridge" in capsys.readouterr().out
+
+
+def test_a_folder_whose_driver_was_killed_has_no_run_that_runs(
+    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only `status` knew that; and a picture of runs of which none has ended was empty, with exit code 0."""
+    folder = tmp_path / "out"
+    shutil.copytree(finished, folder)
+    with closing(sqlite3.connect(folder / "index.sqlite")) as index, index:
+        columns = [row[1] for row in index.execute("pragma table_info(runs)")]
+        assert "status" in columns
+        index.execute("update runs set status = 'running'")
+    assert run(["sweep", "table", str(folder)]) == 0
+    told = capsys.readouterr().out
+    assert "waiting" in told
+    assert "running" not in told
+
+
+def test_a_sweep_goes_on_where_the_folder_of_its_runs_was_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = write_plan(tmp_path, "depth = [3, 4]")
+    arguments = ["sweep", str(plan), "--out", str(tmp_path / "out"), "--workers", "0"]
+    assert run(arguments) == 0
+    shutil.rmtree(tmp_path / "out" / "runs")
+    assert run(arguments) == 0
+    assert "No such file" not in capsys.readouterr().err
+    assert (tmp_path / "out" / "runs").is_dir()
+
+
+def test_a_heading_of_somebody_elses_folder_moves_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    told = as_text({"network.\x1b]0;pwn\x07d": [1]})
+    assert "\x1b" not in told
+    assert "\x07" not in told
+    terminal(always=True).print("a \x1b[31mb\u202e c\x9bd\ttab", soft_wrap=True)
+    said = capsys.readouterr().out
+    assert said.split() == ["a", "?[31mb?", "c?d", "tab"]
 
 
 def test_the_lines_are_never_the_axis(finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -347,6 +347,21 @@ def test_samples_are_coloured_by_their_class(pair: bool) -> None:
     assert plots.coordinates(many).get_legend() is None
 
 
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_classes_whose_names_begin_alike_are_all_drawn(dimensions: int) -> None:
+    names = np.array(
+        ["a very long name of a class, which is number one", "a very long name of a class, which is no one"]
+    )
+    table = COORDINATES.isel(coordinate=list(range(dimensions)))
+    which = names[np.arange(table.sizes["sample"]) % 2]
+    ax = plots.coordinates(table.assign(shown=("sample", which)))
+    legend = ax.get_legend()
+    assert legend is not None
+    assert len(legend.get_texts()) == 2
+    if dimensions == 2:
+        assert sum(len(np.asarray(found.get_offsets())) for found in ax.collections) == table.sizes["sample"]
+
+
 def test_samples_are_coloured_by_a_target_that_a_bar_explains() -> None:
     numbers = xr.DataArray(np.linspace(0, 1, discoveries.NUM_SAMPLES), dims="sample", attrs={"name": "yield"})
     ax = plots.coordinates(COORDINATES.assign(shown=numbers))

@@ -2,6 +2,7 @@ import numpy as np
 import pandas as pd
 
 from isthmus.plots import sweep_lines
+from isthmus.plots.sweeps import drawn_rows
 
 
 def table() -> pd.DataFrame:
@@ -28,6 +29,27 @@ def test_lines_that_lie_on_each_other_show_both() -> None:
     below, above = ax.lines[1], ax.lines[3]
     assert (below.get_linestyle(), above.get_linestyle()) == ("-", "--")
     assert below.get_markersize() > above.get_markersize()
+
+
+def test_runs_that_lack_the_setting_of_the_lines_have_their_own() -> None:
+    """Networks of another kind have no effective depth: they were gone from the picture, and counted below it."""
+    mixed = table().assign(**{"network.effective_depth": [None] * 6 + [2.0] * 6})
+    ax = sweep_lines(mixed, axis="training.ridge", quantity="objective", by="network.effective_depth")
+    legend = ax.get_legend()
+    assert legend is not None
+    assert {text.get_text() for text in legend.get_texts()} == {"effective_depth 2.0", "effective_depth none"}
+    assert sum(len(np.asarray(line.get_xdata())) for line in ax.lines[::2]) == len(mixed)
+
+
+def test_runs_without_the_setting_along_the_axis_are_left_out_and_bend_no_scale() -> None:
+    rows = table().assign(**{"training.ridge": [1e-3, None, 1e-1] * 4})
+    ax = sweep_lines(rows, axis="training.ridge", quantity="objective")
+    assert (
+        len(np.asarray(ax.lines[0].get_xdata()))
+        == len(drawn_rows(rows, axis="training.ridge", quantity="objective"))
+        == 8
+    )
+    assert ax.get_xscale() == "log"
 
 
 def test_runs_without_a_number_are_left_out() -> None:

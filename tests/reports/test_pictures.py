@@ -1,12 +1,15 @@
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib.image
 import pytest
+from matplotlib.figure import Figure
 
 import discoveries
 from isthmus.reports import write_pictures
 from isthmus.reports.layer_pictures import layer_pictures
+from isthmus.reports.picture import Picture, inline_svg
 from isthmus.reports.pictures import pictures_of
 from isthmus.theory import Verdict
 
@@ -63,3 +66,14 @@ def test_of_one_singular_value_there_is_no_spectrum() -> None:
         layers = diagnosis.layers.assign(jacobian_singular_values=spectra.where(spectra["component"] < count))
         names = [picture.name for picture in layer_pictures(layers, 1)]
         assert ("jacobian_spectrum" in names) is (count > 1)
+
+
+def test_a_name_of_somebody_elses_stands_in_no_attribute() -> None:
+    """Settings are part of names, and an index of a sweep may hold any: a page had gone where one of them said."""
+    evil = 'd"></svg><meta http-equiv="refresh" content="0;url=http:x"><h1 \\1'
+    picture = Picture(evil, "words.", "shown", lambda: Figure().add_subplot())
+    text = inline_svg(picture)
+    assert "<meta" not in text
+    assert "<h1" not in text
+    assert text.count("<svg") == text.count("</svg>") == 1
+    assert re.fullmatch(r"[\w-]+-title", text.split('aria-labelledby="', 1)[1].split(" ", 1)[0])

@@ -19,7 +19,7 @@ from isthmus.figures.workshop import PARTS, RUNS
 from isthmus.sweeps.engine_choice import EngineChoice
 from isthmus.sweeps.folder import HEAD
 from isthmus.writing.atomic import remove_leftovers
-from isthmus.writing.folder_lock import only_writer
+from isthmus.writing.folder_lock import FolderInUse, only_writer
 
 _STYLES = {Judgement.HOLDS: "green", Judgement.FAILS: "bold red", Judgement.OPEN: "yellow"}
 
@@ -55,7 +55,9 @@ def run_figures(name: str, preset: str, folder: Path, choice: EngineChoice, mnis
         terminal(stderr=True, always=True).print(text, soft_wrap=True)
         return ExitCode.INTERRUPTED
     except SweepError as error:
-        say(str(error))
+        if isinstance(error.__cause__, FolderInUse):
+            raise
+        terminal(stderr=True, always=True).print(f"isthmus: {error}", soft_wrap=True)
         return ExitCode.DOUBTFUL
     claims = [(done.figure.name, claim) for done in found for claim in done.claims]
     tell(gallery=folder / PAGE, claims=[

@@ -49,6 +49,7 @@ from isthmus.writing.atomic import write_bytes
 from isthmus.writing.checksums import opened_json, sealed_json
 from isthmus.writing.folder_lock import only_writer
 from isthmus.writing.regular import NotAFile, contents
+from isthmus.writing.shown import harmless
 
 _BYTES_OF_LAYER = 5_000  # as an object, however narrow
 _MOST_SAID = 8  # processes whose memory stands in the line
@@ -78,7 +79,7 @@ def run_fit(request: FitRequest, *, out: Path | None, resume: Path | None, repla
                 raise
             # what all processes find out is said by the first, what only some do by whoever comes first
             if _speaks(team, error):
-                typer.echo(f"isthmus: {' '.join(str(error).split())}", err=True)
+                typer.echo(harmless(f"isthmus: {' '.join(str(error).split())}"), err=True)
             raise typer.Exit(ExitCode.BAD_INPUT) from error  # not returned: there is nobody left to meet at the end
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.errors import DataWarning, ExposureWarning, NumericalWarning
+from isthmus.writing.shown import harmless
 
 T = TypeVar("T")
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -155,7 +156,7 @@ def warnings_as_lines(say: Callable[[str], None]) -> Generator[None]:
     def show(message: Warning | str, category: type[Warning], *rest: object) -> None:
         text = " ".join(str(message).split())
         if not issubclass(category, DataWarning | NumericalWarning | ExposureWarning):
-            print(f"{category.__name__}: {text}", file=sys.stderr)
+            print(harmless(f"{category.__name__}: {text}"), file=sys.stderr)
         elif text not in said:
             said.add(text)
             say(text)

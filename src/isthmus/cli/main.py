@@ -19,6 +19,7 @@ from isthmus.cli.complaints import complaint
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import ignore_signals, leave_on_signals
 from isthmus.errors import DataError
+from isthmus.writing.shown import harmless
 
 
 class _Elsewhere(SourceFileLoader):
@@ -74,7 +75,7 @@ def run(arguments: Sequence[str]) -> int:
         text, code = complaint(error)
         if text:
             with suppress(OSError, ValueError, AttributeError):  # stderr may be full or closed
-                print(f"isthmus: {text}", file=sys.stderr, flush=True)
+                print(harmless(f"isthmus: {text}"), file=sys.stderr, flush=True)
         return code
 
 

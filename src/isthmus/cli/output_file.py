@@ -10,8 +10,9 @@ from pathlib import Path
 from isthmus.errors import DataError
 from isthmus.writing.atomic import Place, place_at, remove_leftovers_of
 
-# pictures, tables and pages, which nothing reads back: these alone may be replaced inside a folder that is an input
-_DRAWN = {".png", ".svg", ".csv", ".parquet", ".html"}
+# pictures, tables and pages, which nothing reads back: these alone may be replaced inside a folder that is an input,
+# and there only in one of a run or a sweep, by these marks: a folder of pictures is made of them
+_DRAWN, _OURS = {".png", ".svg", ".csv", ".parquet", ".html"}, ("result.json", "sweep.json")
 
 
 def checked_output(
@@ -63,10 +64,13 @@ def is_part_of(path: Path, given: Path) -> bool:
     try:
         if not given.is_dir():
             return path.samefile(given)
-        inside = Path(os.path.realpath(given)) in Path(os.path.realpath(path)).parents
+        drawn = _DRAWN if any((given / mark).is_file() for mark in _OURS) else set[str]()
+        real = Path(os.path.realpath(path))
+        if Path(os.path.realpath(given)) in real.parents and real.suffix.lower() not in drawn:
+            return True
         # a hard link from elsewhere into the folder is the same file
-        return (inside and path.suffix.lower() not in _DRAWN) or any(
-            file.is_file() and path.samefile(file) for file in given.iterdir() if file.suffix.lower() not in _DRAWN
+        return path.stat().st_nlink > 1 and any(
+            file.is_file() and path.samefile(file) for file in given.rglob("*") if file.suffix.lower() not in drawn
         )
     except (OSError, ValueError):  # "builtin:digits", or no file at all: the reader of the input says so
         return False

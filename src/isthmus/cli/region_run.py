@@ -25,7 +25,7 @@ from isthmus.plots import regions
 from isthmus.plots.style import axes_or_new, own_settings
 from isthmus.tasks import read_table
 from isthmus.tasks.arrays import counted
-from isthmus.tasks.names import shown
+from isthmus.tasks.names import names_in, shown
 from isthmus.theory import schatten_lower_bound
 from isthmus.writing.atomic import atomic_path
 
@@ -129,8 +129,8 @@ def plane(model: Model, through: str, at: int | None) -> Plane:
     Raises:
         DataError: neither three rows nor two columns, rows or columns that are not there, rows on one line.
     """
-    parts = [part.strip() for part in through.split(",")]
-    if len(parts) == 3 and all(part.isdigit() for part in parts):
+    parts = [*names_in(through)]
+    if len(parts) == 3 and all(part.isdecimal() for part in parts):
         if at is not None:
             raise DataError("--at: fixes the inputs that a slice of two columns leaves; three rows leave none.")
         return _through_rows(model.rows, [int(part) for part in parts])
@@ -255,7 +255,7 @@ def draw(found: Measured, model: Model, where: Plane, out: Path) -> None:
     assert figure is not None
     figure.set_size_inches(6.0, 4.2)
     with atomic_path(out) as temporary:
-        figure.savefig(temporary, dpi=_DPI)
+        figure.savefig(temporary, dpi=_DPI, format=out.suffix.lower().removeprefix(".") or "png")  # a stream has none
 
 
 def print_measured(found: Measured, model: Model, out: Path) -> None:

@@ -146,8 +146,9 @@ def plot(
 ) -> int:
     """Draw numbers against a setting, one panel each."""
     from isthmus.cli.sweep_folder import draw
+    from isthmus.tasks.names import names_in
 
-    return draw(folder, axis, by, quantity.split(","), out or folder / "sweep.png", replace=replace)
+    return draw(folder, axis, by, names_in(quantity), out or folder / "sweep.png", replace=replace)
 
 
 @app.command(epilog=_EXAMPLES["report"], cls=Command)

@@ -7,6 +7,7 @@ where they are needed, so that status and table are there before them.
 import difflib
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace as changed
 from pathlib import Path
 
 from isthmus.cli.output_file import checked_output
@@ -37,6 +38,9 @@ def rows_of(folder: SweepFolder) -> list[Row]:
         rows = index.rows()
     if not rows:
         raise SweepError(f"{folder.path}: holds no runs yet. Start a sweep with --out {folder.path}.")
+    if any(row.status is Status.RUNNING for row in rows) and not folder.is_driven():
+        # a driver that was killed cannot say that its runs no longer run
+        rows = [changed(row, status=Status.WAITING) if row.status is Status.RUNNING else row for row in rows]
     return rows
 
 
@@ -45,9 +49,6 @@ def print_status(path: Path) -> int:
     folder = SweepFolder(path)
     rows, driven = rows_of(folder), folder.is_driven()
     counts = {status: sum(row.status is status for row in rows) for status in Status}
-    if not driven:  # a driver that was killed cannot say that its runs no longer run
-        counts[Status.WAITING] += counts[Status.RUNNING]
-        counts[Status.RUNNING] = 0
     told = ", ".join(f"{count} {status.value}" for status, count in counts.items() if count)
     _say(f"{path}: {told}; {'a sweep is at work' if driven else 'no sweep is at work'}")
     failed = [row for row in rows if row.status is Status.FAILED]
@@ -72,7 +73,7 @@ def print_table(path: Path) -> int:
 
 def as_text(columns: dict[str, list[object]]) -> str:
     """Columns side by side under their names, aligned to the right; floats to six digits, nothing for None."""
-    texts = [_aligned([name, *map(_cell, values)]) for name, values in columns.items()]
+    texts = [_aligned([_cell(name), *map(_cell, values)]) for name, values in columns.items()]
     return "\n".join(" ".join(line) for line in zip(*texts, strict=True))
 
 
@@ -156,6 +157,7 @@ def draw(
 
     from isthmus import plots
     from isthmus.plots.style import SIZE, own_settings
+    from isthmus.plots.sweeps import drawn_rows
 
     columns = run_columns(rows_of(place))
     table, (numeric, few) = pd.DataFrame(columns), drawn_settings(columns)
@@ -168,19 +170,26 @@ def draw(
     if lines is None:
         lines = next((name for name in few if name != along), None)
     names = [_column(name, NUMBERS, "--quantity") for name in quantities]
+    if not any(len(drawn_rows(table, axis=along, quantity=name)) for name in names):
+        raise DataError(f"{folder}: no run has {' or '.join(names)} and {along} yet. Let one finish, or draw others.")
     with own_settings():
         figure = Figure(figsize=(SIZE[0] * len(names), SIZE[1]), layout="constrained")
         for number, name in enumerate(names, 1):
             plots.sweep_lines(table, figure.add_subplot(1, len(names), number), axis=along, quantity=name, by=lines)
         with atomic_path(path) as temporary:
-            figure.savefig(temporary, dpi=200)
+            figure.savefig(
+                temporary, dpi=200, format=path.suffix.lower().removeprefix(".") or "png"
+            )  # a stream has none
     tell(out=path, quantities=names, axis=along, by=lines)
     _say(f"{path}: {', '.join(names)} against {along}" + (f", by {lines}" if lines else ""))
     return 0
 
 
 def _column(name: str, known: Sequence[str], option: str) -> str:
-    """The column called `name`, or by its key alone."""
+    """The column called `name`, or by its key alone where only one has it."""
+    alike = [column for column in known if name == column.rpartition(".")[2]]
+    if name not in known and len(alike) > 1:
+        raise DataError(f"{option} {name}: is the last word of {' and of '.join(alike)}. Give the whole name.")
     for column in known:
         if name in {column, column.rpartition(".")[2]}:
             return column

@@ -8,11 +8,13 @@ import re
 from collections.abc import Callable, Iterable
 from typing import IO, Any, cast
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from isthmus.cli.voice import voice
+from isthmus.writing.shown import harmless
 
 _WITHOUT_EDGE = 100_000
 
@@ -24,11 +26,20 @@ def terminal(*, stderr: bool = False, always: bool = False) -> Console:
     printed nowhere, unless they `always` are.
     """
     silent = not always and (voice().is_quiet if stderr else voice().as_json)
-    console = Console(stderr=stderr, markup=False, emoji=False, highlight=False, quiet=silent)
+    console = _Harmless(stderr=stderr, markup=False, emoji=False, highlight=False, quiet=silent)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WITHOUT_EDGE
         console.file = cast(IO[str], _WithoutPadding(console.file))
     return console
+
+
+class _Harmless(Console):
+    """A console that writes no character which a terminal obeys, but those of its own styles and cursor."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Segments of text without such characters, whoever gave the text."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=harmless(segment.text))
 
 
 class _WithoutPadding:

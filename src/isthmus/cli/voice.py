@@ -18,7 +18,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import say_interrupted
-from isthmus.writing.shown import plain_value
+from isthmus.writing.shown import harmless, plain_value
 
 LOGGER = "isthmus"  # of the library, everywhere
 # what an option is about, and the options: "Options" has those of no panel
@@ -65,7 +65,7 @@ def tell(**facts: object) -> None:
 def announce(text: str) -> None:
     """One line on a terminal before anything heavy is imported: something is to move within two seconds."""
     if not voice().is_quiet and sys.stderr is not None and sys.stderr.isatty():  # pyright: ignore[reportUnnecessaryComparison] - closed from the start
-        print(text, file=sys.stderr, flush=True)
+        print(harmless(text), file=sys.stderr, flush=True)
 
 
 def speaking(carry_out: Callable[..., int], *, group: str = "") -> Callable[..., int]:

@@ -140,12 +140,13 @@ def _cells(table: xr.DataArray, column: str, ax: Axes, *, most: float | None = N
     return ax
 
 
-def _classes(shown: xr.DataArray | None) -> dict[str, np.ndarray]:
+def _classes(shown: xr.DataArray | None) -> list[tuple[str, np.ndarray]]:
     """Which samples are of each class, in the order of their names; nothing for numbers, or for too many classes."""
     if shown is None or np.issubdtype(shown.dtype, np.number):
-        return {}
+        return []
     names = sorted(set(shown.values.tolist()))
-    return {plain_text(str(name)): shown.values == name for name in names} if len(names) <= _MOST_CLASSES else {}
+    # by number: names that are shortened may become the same
+    return [(plain_text(str(name)), shown.values == name) for name in names] if len(names) <= _MOST_CLASSES else []
 
 
 def _hues(count: int) -> list[Any]:
@@ -180,8 +181,9 @@ def coordinates(dataset: xr.Dataset, ax: Axes | None = None, *, pair: tuple[int,
     classes = _classes(shown)
     if num_coordinates == 1:
         bins = min(_MOST_BINS, max(5, num_samples // 10))
-        parts = {name: values[mask, 0] for name, mask in classes.items()} or {"": values[:, 0]}
-        ax.hist(list(parts.values()), bins=bins, stacked=True, color=_hues(len(parts)), label=[*parts])
+        parts = [(name, values[mask, 0]) for name, mask in classes] or [("", values[:, 0])]
+        names, numbers = [name for name, _ in parts], [part for _, part in parts]
+        ax.hist(numbers, bins=bins, stacked=True, color=_hues(len(parts)), label=names)
         if classes:
             legend(ax)
         ax.set_xlabel("coordinate 1")
@@ -196,7 +198,7 @@ def coordinates(dataset: xr.Dataset, ax: Axes | None = None, *, pair: tuple[int,
     scatter = partial(ax.scatter, s=5 if many else 12, alpha=alpha, linewidths=0, rasterized=many)
     x, y = values[:, first], values[:, second]
     if classes:
-        for hue, (name, mask) in zip(_hues(len(classes)), classes.items(), strict=True):
+        for hue, (name, mask) in zip(_hues(len(classes)), classes, strict=True):
             scatter(x[mask], y[mask], color=hue, label=name)
         legend(ax, markerscale=2.0)
     elif shown is not None and np.issubdtype(shown.dtype, np.number):

@@ -69,6 +69,8 @@ def regions(
         colors = _colors(present, ordered=shades is not None)
         _fill(ax, corners, [colors[int(label)] for label in whole])
         handles += [Patch(color=colors[label], label=plain_text(names[label])) for label in present[:_MOST_IN_LEGEND]]
+        if (more := len(present) - _MOST_IN_LEGEND) > 0:
+            handles.append(Patch(alpha=0, label=f"and {more} more"))
     if points is not None and len(at := np.asarray(points)):
         look = {"s": 12, "color": INK, "edgecolors": SURFACE, "linewidths": 0.6, "zorder": 3}
         handles.append(ax.scatter(*at.T, label="samples", **look))

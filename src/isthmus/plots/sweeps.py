@@ -24,11 +24,12 @@ def sweep_lines(
     """Every run as a point, and a line through the medians of the runs that share their settings.
 
     Args:
-        table: one row per run, with the columns named below; rows without the quantity are left out.
+        table: one row per run, with the columns named below; rows without the quantity or the setting along the axis
+            are left out (`drawn_rows` says how many are drawn).
         ax: axes to draw into; new ones unless given.
         axis: the column of settings along the horizontal axis, numbers.
         quantity: the column of numbers to draw.
-        by: the column whose values get a line each.
+        by: the column whose values get a line each, "none" of the runs that lack it.
 
     Returns:
         The axes.
@@ -38,10 +39,13 @@ def sweep_lines(
     'objective'
     """
     ax = axes_or_new(ax)
-    rows: Any = table[np.isfinite(table[quantity].to_numpy(float))]
+    rows: Any = drawn_rows(table, axis=axis, quantity=quantity)
     groups: list[tuple[str, Any]] = [("", rows)]
     if by is not None:
-        groups = [(plain_text(f"{_short(by)} {value}"), part) for value, part in rows.groupby(by)]
+        groups = [
+            (plain_text(f"{_short(by)} {'none' if pd.isna(value) else value}"), part)
+            for value, part in rows.groupby(by, dropna=False)
+        ]
     for i, (label, part) in enumerate(groups):
         x, y = part[axis].to_numpy(float), part[quantity].to_numpy(float)
         color = _COLORS[i % len(_COLORS)]
@@ -57,6 +61,13 @@ def sweep_lines(
     if by is not None and len(groups):
         legend(ax)
     return ax
+
+
+def drawn_rows(table: pd.DataFrame, *, axis: str, quantity: str) -> pd.DataFrame:
+    """The rows that have a finite number of both."""
+    known = [np.isfinite(table[name].to_numpy(dtype=float, na_value=np.nan)) for name in (axis, quantity)]
+    rows: Any = table[known[0] & known[1]]
+    return rows
 
 
 def _short(column: str) -> str:

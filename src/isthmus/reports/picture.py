@@ -41,7 +41,9 @@ class Picture:
 
 def inline_svg(picture: Picture, prefix: str = "") -> str:
     """The picture as an <svg> element for a page: titled, without ids of its neighbours, in the page's colours."""
-    name = f"{prefix}{picture.name}"
+    name = re.sub(
+        r"[^\w-]+", "-", f"{prefix}{picture.name}"
+    )  # which stands in attributes: settings of others are in it
     text = svg_of(picture, name)
     text = text[text.index("<svg") :]
     # matplotlib repeats each text in a comment beside its outlines: names of others have no business there

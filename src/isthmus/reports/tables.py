@@ -11,6 +11,7 @@ import xarray as xr
 from isthmus.diagnostics import Diagnosis
 from isthmus.tasks.csv_cells import csv_text
 
+MOST_COUNTED = 1e9  # whole numbers below are written with all their digits
 _LAYER_COLUMNS = {
     "name": "where",
     "dimension_activation": "gap",
@@ -232,5 +233,7 @@ def rows_by(table: xr.Dataset, dimension: str, columns: Mapping[str, str], *, nu
 
 def _text(value: object) -> str:
     if isinstance(value, float | np.floating):
-        return "" if np.isnan(value) else f"{value:.4g}"
+        # what is counted stands in floats where some have none
+        is_count = abs(value) < MOST_COUNTED and float(value).is_integer()
+        return "" if np.isnan(value) else f"{value:.0f}" if is_count else f"{value:.4g}"
     return str(value)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_MOST_DIGITS = 17  # that tell float64 apart
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -31,8 +33,13 @@ def dimensions(count: int) -> str:
 
 
 def percent(share: float) -> str:
-    """A share to two digits, but from 99 % on to three, which two would write 1e+02: "4.1 %", "99.6 %", "150 %"."""
-    return f"{100 * share:.{2 if share < 0.99 else 3}g} %" if share < 1 else f"{100 * share:.0f} %"
+    """A share to two digits, but from 99 % on to as many as tell it from all: "4.1 %", "99.6 %", "99.96 %", "150 %"."""
+    if not share < 1:
+        return f"{100 * share:.0f} %"
+    digits = 2 if share < 0.99 else 3
+    while (text := f"{100 * share:.{digits}g}") == "100" and digits < _MOST_DIGITS:
+        digits += 1
+    return f"{text} %"
 
 
 def sentence(text: str) -> str:

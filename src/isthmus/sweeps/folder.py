@@ -66,7 +66,7 @@ class SweepFolder:
             try:
                 held.enter_context(only_writer(self.path, name=LOCK, keep=True))
             except FolderInUse as error:
-                raise SweepError(str(error)) from None
+                raise SweepError(str(error)) from error
             yield
 
     def is_driven(self) -> bool:

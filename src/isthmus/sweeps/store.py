@@ -98,10 +98,11 @@ class Store:
             others = [p.name for p in folder.iterdir() if p.name not in known] if folder.is_dir() else []
             if others and not (folder / RUNS).is_dir():
                 raise SweepError(f"{folder}: holds other files ({others[0]}). Give a new or empty folder with --out.")
-            for name in (RUNS, FAILED, WORK):
-                (folder / name).mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
             head = {"format": FORMAT, "format_version": FORMAT_VERSION, "token": uuid.uuid4().hex}
             write_bytes(folder / HEAD, sealed_json(head, indent=None))
+        for name in (RUNS, FAILED, WORK):  # one that was removed too: what the index knows is not lost with it
+            (folder / name).mkdir(exist_ok=True)
         return cls(folder)
 
     def opened_index(self, say: Callable[[str], None]) -> Index:

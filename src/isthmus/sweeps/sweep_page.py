@@ -13,6 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from isthmus import __version__, plots
+from isthmus.plots.sweeps import drawn_rows
 from isthmus.reports.gallery_page import Gallery, Section, write_gallery
 from isthmus.reports.picture import Picture
 from isthmus.reports.tables import TableText
@@ -63,7 +64,9 @@ def write_sweep_page(path: Path, rows: Sequence[Row], folder: Path) -> None:
     day = datetime.now(UTC).date().isoformat()
     facts = {"folder": str(folder), "page written by": f"isthmus {__version__}"}
     verdict = _verdict(rows, columns)
-    write_gallery(path, Gallery(f"Sweep: {folder.name}, {day}", verdict, sections, facts, runs=_runs(columns)))
+    write_gallery(
+        path, Gallery(f"Sweep: {folder.resolve().name}, {day}", verdict, sections, facts, runs=_runs(columns))
+    )
 
 
 def _verdict(rows: Sequence[Row], columns: Mapping[str, Sequence[object]]) -> VerdictText:
@@ -127,7 +130,7 @@ def _picture(columns: Mapping[str, Sequence[object]], axis: str, by: str | None,
     def draw() -> Axes:
         return plots.sweep_lines(pd.DataFrame(columns), axis=axis, quantity=quantity, by=by)
 
-    drawn = counted(_num_finite(columns[quantity]), "run")
+    drawn = counted(len(drawn_rows(pd.DataFrame(columns), axis=axis, quantity=quantity)), "run")
     shown = f"{quantity.replace('_', ' ')} of {drawn} against {short.replace('_', ' ')}"
     return Picture(f"{quantity}_by_{short}", f"{words}.", shown, draw)
 
@@ -150,7 +153,8 @@ def _values(values: Sequence[object]) -> str:
 
 def _and(words: Sequence[str]) -> str:
     shown = [word.replace("_", " ") for word in words[:_MOST_VALUES]]
-    shown += [f"{len(words) - _MOST_VALUES} settings more"] if len(words) > _MOST_VALUES else []
+    more = len(words) - _MOST_VALUES
+    shown += [f"{counted(more, 'setting')} more"] if more > 0 else []
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 

@@ -95,7 +95,9 @@ class Argument:
         for axis, size in zip(axes, value.shape[value.ndim - len(axes) :], strict=True):
             if axis == "_":
                 continue
-            known, where = (int(axis), "its kind") if axis.isdigit() else self.sizes.setdefault(axis, (size, self.name))
+            known, where = (
+                (int(axis), "its kind") if axis.isdecimal() else self.sizes.setdefault(axis, (size, self.name))
+            )
             if size != known:
                 shape = ", ".join((["..."] if is_open else []) + axes)
                 raise ShapeError(

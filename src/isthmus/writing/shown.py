@@ -113,3 +113,15 @@ def plain_value(value: object) -> object:
         return [plain_value(inner) for inner in value]
     listed = getattr(value, "tolist", None)  # arrays and tensors, without importing their libraries
     return plain_value(listed()) if callable(listed) else str(value)
+
+
+_TURNED = {
+    chr(n): "?" for n in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))
+}  # they change the order of what is read
+_OBEYED = {chr(n): "?" for n in (*range(32), *range(127, 160)) if chr(n) not in "\n\t"}
+_HARMLESS = str.maketrans(_TURNED | _OBEYED)
+
+
+def harmless(text: str) -> str:
+    """The text with a ? for each character that a terminal obeys: names and settings may be those of somebody else."""
+    return text.translate(_HARMLESS)
