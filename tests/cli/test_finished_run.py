@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import pytest
 
 from isthmus.cli.data import choice_of, read_rows
 from isthmus.cli.discover import DiscoverRequest
+from isthmus.cli.discover_run import rows_of as rows_of_request
 from isthmus.cli.finished_run import finished
+from isthmus.cli.main import run as main
 from isthmus.discovery import Discovery, discover
 from isthmus.discovery.data.checking import checked_data
 from isthmus.errors import DataError, DataWarning
@@ -111,3 +114,37 @@ def test_a_run_of_rows_that_repeat_others_knows_its_data_again(tmp_path: Path) -
     once = data.rows(np.arange(40))
     with pytest.raises(DataError, match="has other data"):
         finished(tmp_path / "run", rows, request, once)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [({"effort": "thorough"}, "effort"), ({"control": True}, "control (none)"), ({"groups": "g"}, "groups"),
+     ({}, "effort")],
+)  # fmt: skip
+def test_work_that_was_not_done_is_no_finished_run(asked: dict[str, Any], told: str, tmp_path: Path) -> None:
+    """The quick answer had been shown with the command that asked for more."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    table = pd.DataFrame(x, columns=["a", "b"]).assign(y=x[:, 0], z=x[:, 1], g=[f"g{i % 6}" for i in range(60)])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    common = ["--target", "y,z", "--leave-out", "g", "--ridge", "1e-2", "--starts", "1", "--evaluations", "12"]
+    start = ["discover", str(tmp_path / "t.csv"), *common, "--no-pictures", "--effort", "quick"]
+    assert main([*start, "--out", str(tmp_path / "run")]) in {0, 3}
+    options: dict[str, Any] = {"target": "y,z", "ridge": "1e-2", "starts": 1, "evaluations": 12}
+    options.update({"effort": "quick", **asked} if asked else {})
+    options.update({} if "groups" in asked else {"leave_out": "g"})
+    request = DiscoverRequest(str(tmp_path / "t.csv"), **options)
+    rows = rows_of_request(request, print)
+    with pytest.raises(DataError, match=f"has other {re.escape(told)}"):
+        finished(tmp_path / "run", rows, request, checked_data(rows.x, rows.y, rows.loss, columns=rows.made))
+
+
+def test_groups_are_known_again(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    table = pd.DataFrame(x, columns=["a", "b"]).assign(y=x[:, 0], z=x[:, 1], g=[f"g{i % 6}" for i in range(60)])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    options = ["--target", "y,z", "--groups", "g", "--ridge", "1e-2", "--starts", "1", "--evaluations", "12"]
+    command = ["discover", str(tmp_path / "t.csv"), *options, "--no-pictures", "--effort", "quick"]
+    assert main([*command, "--out", str(tmp_path / "run")]) in {0, 3}
+    assert main([*command, "--resume", str(tmp_path / "run")]) in {0, 3}

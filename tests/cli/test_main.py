@@ -1,5 +1,6 @@
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import discoveries
@@ -237,6 +239,26 @@ def test_an_interrupt_says_how_to_go_on(
     assert run(["discover", str(inputs), "--autoencode", "--seed", "130", "--out", str(folder)]) == 130
     line = line_of(capsys.readouterr().err)
     assert f"go on with: isthmus discover {inputs} --autoencode --seed 130 --resume {folder}" in line
+
+
+@pytest.mark.parametrize("column", ["--log", "-x", "a b"])
+def test_what_an_interrupt_says_can_be_typed_and_asks_for_the_same(
+    column: str, inputs: Path, tmp_path: Path, answers: list[dict[str, object]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A column called --log was an option without a word; where and on what it ran had to be remembered."""
+    folder = tmp_path / "run"
+    place = ["--workers", "1", "--executor", "threads", "--device", "cpu", "--no-pictures"]
+    options = [f"--leave-out={column}", "--autoencode", "--seed", "130", *place]
+    table = pd.read_csv(inputs)
+    table.assign(**{column: np.arange(len(table)) % 7}).to_csv(inputs, index=False)
+    assert run(["discover", str(inputs), *options, "--out", str(folder)]) == 130
+    line = line_of(capsys.readouterr().err)
+    typed = shlex.split(line.partition("go on with: isthmus ")[2])
+    assert set(place) < set(typed)
+    first = answers[-1]
+    assert run([*typed[: typed.index("--resume")], "--out", str(tmp_path / "again")]) == 130
+    for name in ("columns", "workers", "executor", "device", "seed"):
+        assert answers[-1][name] == first[name]
 
 
 STARTED = """

@@ -15,7 +15,7 @@ from isthmus.cli.discover import LOSS_HELP
 from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.output_file import checked_output
 from isthmus.cli.run_folder import check_writable
-from isthmus.cli.shared_options import Factory, Key, Model, Samples, with_options
+from isthmus.cli.shared_options import Factory, Key, Model, Samples, with_options, words_of
 from isthmus.cli.voice import announce
 from isthmus.errors import DataError
 
@@ -76,8 +76,7 @@ class DiagnosisRequest:
     @property
     def command(self) -> str:
         """The command line that asks for the same, without the place of the page."""
-        words = ["isthmus", "diagnose", str(self.model), "--data", self.data]
-        for name in (
+        asked = [
             "target",
             "classes",
             "ridge",
@@ -89,10 +88,9 @@ class DiagnosisRequest:
             "rows",
             "checkpoint",
             "device",
-        ):
-            value = getattr(self, name)
-            if value is not None:
-                words += [_option(name), f"{value:g}" if isinstance(value, float) else str(value)]
+        ]
+        words = ["isthmus", "diagnose", str(self.model), "--data", self.data]
+        words += words_of({name: getattr(self, name) for name in asked})
         if self.jacobians is not None:
             words.append("--jacobians" if self.jacobians else "--no-jacobians")
         return shlex.join(words)

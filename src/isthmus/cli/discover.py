@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from isthmus.cli.run_folder import check_writable, chosen_folder, default_folder
-from isthmus.cli.shared_options import TableReading, check_sizes, plain_fields, with_options
+from isthmus.cli.shared_options import TableReading, check_sizes, plain_fields, with_options, words_of
 from isthmus.cli.voice import announce
 from isthmus.cli.workplace import Workplace
 from isthmus.errors import DataError
@@ -216,13 +216,9 @@ class DiscoverRequest:
     @property
     def command(self) -> str:
         """The command line that asks for the same, without its folder."""
-        words = ["isthmus", "discover", self.data]
-        for name, value in plain_fields(self).items():
-            option = f"--{name.replace('_', '-')}"
-            if name == "data" or value is None or value is False or (name == "seed" and value == 0):
-                continue
-            words += [option] if value is True else [option, f"{value:g}" if name == "max_seconds" else str(value)]
-        return shlex.join(words)
+        options = {name: value for name, value in plain_fields(self).items() if name != "data"}
+        options["seed"] = self.seed or None
+        return shlex.join(["isthmus", "discover", self.data, *words_of(options)])
 
 
 def _names(option: str | None) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import dataclasses
 import shlex
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,7 @@ def run_in(
     """
     errors, begun = terminal(stderr=True), resumed
     say = notes(errors)
+    typed = partial(_typed, place=place, pictures=pictures)
     try:
         with terminate_like_interrupt(), warnings_as_lines(say):
             # first: what is wrong with the request is said before what stands in the folder
@@ -108,16 +110,16 @@ def run_in(
                 if rows.files:  # which the result calls by number
                     table = pd.DataFrame({"row": range(1, len(rows.files) + 1), "file": rows.files})
                     write_text(folder / ROWS, csv_text(table))
-                page = _page(found, rows, folder, request, deadline, say) if pictures else None
+                page = _page(found, rows, folder, request, deadline, say, typed) if pictures else None
     except KeyboardInterrupt:
-        text = f"isthmus: interrupted. {how_to_go_on(request, folder, begun=begun)}"
+        text = f"isthmus: interrupted. {how_to_go_on(typed(request), folder, begun=begun)}"
         terminal(stderr=True, always=True).print(text, soft_wrap=True)
         return ExitCode.INTERRUPTED
     except IsthmusError:
         raise
     except Exception as error:  # a full disk, no memory: see `complaints`
         if begun and state_of(folder) is FolderState.UNFINISHED:
-            error.add_note(how_to_go_on(request, folder))
+            error.add_note(how_to_go_on(typed(request), folder))
         raise
     tell(folder=folder, report=page, **found.to_dict())
     print_verdict(terminal(), found, page or folder, label="Report" if page else "Result")
@@ -125,17 +127,23 @@ def run_in(
 
 
 def _page(
-    found: Discovery, rows: Rows, folder: Path, request: DiscoverRequest, deadline: Deadline, say: Callable[[str], None]
+    found: Discovery,
+    rows: Rows,
+    folder: Path,
+    request: DiscoverRequest,
+    deadline: Deadline,
+    say: Callable[[str], None],
+    typed: Callable[[DiscoverRequest], str],
 ) -> Path | None:
     """Pictures and page, of no more rows than one can see; nothing once the time is over."""
     if (deadline.left() or 0.0) < 0:
-        again = f"{dataclasses.replace(request, max_seconds=None).command} --resume {shlex.quote(str(folder))}"
+        again = f"{typed(dataclasses.replace(request, max_seconds=None))} --resume {shlex.quote(str(folder))}"
         say(f"The time is over: pictures and page are left out, as if by --no-pictures; {again} makes them.")
         return None
     some = rows.thinned(SHOWN)
     if len(some.x) < len(rows.x):
         say(f"Pictures and meanings are of {len(some.x):,} of the {len(rows.x):,} rows.")
-    command = f"{request.command} --out {shlex.quote(str(folder))}"
+    command = f"{typed(request)} --out {shlex.quote(str(folder))}"
     return write_outputs(found, folder, some.x, command, some.candidates, y=some.y)
 
 
@@ -171,11 +179,17 @@ def _checked(rows: Rows, request: DiscoverRequest) -> CheckedData:
     )
 
 
-def how_to_go_on(request: DiscoverRequest, folder: Path, *, begun: bool = True) -> str:
+def _typed(request: DiscoverRequest, *, place: Workplace, pictures: bool) -> str:
+    """The command line that asks for the same, in the same place, without its folder."""
+    words = [*place.words, *([] if pictures else ["--no-pictures"])]
+    return " ".join([request.command, *([shlex.join(words)] if words else [])])
+
+
+def how_to_go_on(command: str, folder: Path, *, begun: bool = True) -> str:
     """What to type after an interrupt; before the run has begun, what lies in the folder is not of this one."""
     if begun and state_of(folder) in {FolderState.UNFINISHED, FolderState.FINISHED}:
-        return f"The work so far is saved; go on with: {request.command} --resume {shlex.quote(str(folder))}"
-    return f"Nothing was saved yet; start again with: {request.command}"
+        return f"The work so far is saved; go on with: {command} --resume {shlex.quote(str(folder))}"
+    return f"Nothing was saved yet; start again with: {command}"
 
 
 def _search(

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from isthmus.cli.data import Rows
 from isthmus.cli.discover import DiscoverRequest
 from isthmus.cli.run_folder import RESULT, WORK
@@ -16,7 +18,9 @@ from isthmus.discovery import Discovery, load
 from isthmus.discovery.asked import adapted_settings, base_settings, with_halves
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.scaling import Scaling
+from isthmus.discovery.data.splitting import digest_of
 from isthmus.discovery.halves import RANK, Side
+from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.settings import Settings, StartKind
 from isthmus.errors import DataError
 from isthmus.training import Limits
@@ -60,6 +64,15 @@ def finished(folder: Path, rows: Rows, request: DiscoverRequest, data: CheckedDa
         other.append("rows")
     if request.ranks and len(found.ranks) == 1 and found.scree.sizes["rank"]:
         other.append("ranks (one only)")
+    known = found.settings  # what older versions did not record counts as asked for
+    if "effort" in known and known["effort"] != (request.effort or Effort.DEFAULT.value):
+        other.append("effort")
+    if "effort" in known and known.get("labels") != (
+        None if rows.groups is None else digest_of(np.asarray(rows.groups))
+    ):
+        other.append("groups")
+    if request.control and found.control is None and found.scree.sizes["rank"]:
+        other.append("control (none)")
     if request.depth_path and found.depth_path is None and found.scree.sizes["rank"]:
         other.append("depth path (none)")
     if other:

@@ -4,7 +4,7 @@ What a record checks when it is made, and what is done with it: the file of its 
 """
 
 import inspect
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from itertools import chain
@@ -71,6 +71,20 @@ def plain_fields(record: object) -> dict[str, object]:
         value = getattr(record, field.name)
         found |= plain_fields(value) if is_dataclass(value) else {field.name: value}
     return found
+
+
+def words_of(options: Mapping[str, object]) -> list[str]:
+    """What to type for these options, of those that say something: names as they are, seconds and the like in short.
+
+    A value that begins with a dash stands behind an =: else it would pass for an option.
+    """
+    words: list[str] = []
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        option, text = f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)
+        words += [option] if value is True else [f"{option}={text}"] if text.startswith("-") else [option, text]
+    return words
 
 
 def with_options(*records: Callable[..., object]) -> Callable[[Callable[..., int]], Callable[..., int]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from isthmus.cli.shared_options import plain_fields, words_of
 from isthmus.errors import DataError
 
 if TYPE_CHECKING:
@@ -44,6 +45,11 @@ class Workplace:
             raise DataError(f"--executor {self.executor} --scheduler {self.scheduler}: leave out one of the two.")
         if self.scheduler is None and any((self.tls_ca_file, self.tls_cert, self.tls_key)):
             raise DataError("--tls-cert: belongs to --scheduler. Leave it out, or say which scheduler.")
+
+    @property
+    def words(self) -> list[str]:
+        """What to type for them."""
+        return words_of(plain_fields(self))
 
     @contextmanager
     def opened(self) -> Generator[tuple[int | None, Executor | str | None]]:

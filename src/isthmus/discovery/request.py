@@ -1,6 +1,5 @@
 """A discovery whose arguments were checked: data posed, work planned, stages run, the control beside."""
 
-import hashlib
 import platform
 import time
 import warnings
@@ -24,6 +23,7 @@ from isthmus.discovery.constant import constant_discovery
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.data.splitting import digest_of
 from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_evaluations
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.findings import Findings
@@ -202,7 +202,7 @@ class Request:
     def _rest(self) -> str:
         """What tells apart runs that search the same sample of other data, or of rows in other groups."""
         groups = self.sample.groups
-        labels = "" if groups is None else hashlib.sha256(repr(groups.tolist()).encode()).hexdigest()
+        labels = "" if groups is None else digest_of(groups)
         return (self.data.fingerprint() if self.sample.num_unseen else "") + labels
 
     def _depth_path(self, problem: Problem, findings: Findings, runner: UnitRunner) -> DepthPath | None:
@@ -237,6 +237,7 @@ class Request:
             "held_out_rows": int(sample.held.sum()),
             "rows": len(sample.held),
             "loss": self.data.loss.name,
+            "effort": self.effort.value,
             "isthmus": __version__,
             "torch": str(torch.__version__),
             "numpy": np.__version__,
@@ -253,6 +254,8 @@ class Request:
             about["rows_in_all"] = len(sample.taken)
         if self.sample.num_unseen:
             about["first_rows"] = len(self.sample.held)
+        if self.sample.groups is not None and not self.sample.by_inputs:
+            about["labels"] = digest_of(self.sample.groups)
         if self.data.num_copies:
             about["copies"] = self.data.num_copies
         return about if self.data.weight is None else about | {"weighted": True}

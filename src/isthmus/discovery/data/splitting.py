@@ -1,5 +1,6 @@
 """Held-out rows: a seeded split that keeps groups together and, for ordered rows, holds out whole blocks."""
 
+import hashlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -161,6 +162,11 @@ def _keys(rows: NDArray[np.float64]) -> NDArray[np.uint64]:
     values = pd.DataFrame(rows.reshape(len(rows), -1) + 0.0)  # which makes 0 of -0
     hashed: Any = hash_pandas_object  # its stubs know it as an object
     return hashed(values, index=False).to_numpy()
+
+
+def digest_of(labels: NDArray[np.generic]) -> str:
+    """By which labels of rows are known again."""
+    return hashlib.sha256(repr(labels.tolist()).encode()).hexdigest()
 
 
 def folds(
