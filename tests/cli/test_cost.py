@@ -86,6 +86,11 @@ def test_zero_and_single_matrices(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert_close(answer(capsys, tmp_path / "one.csv", "--depth", 1, "--kind", "connected")["cost"], 16.0)
     kept = answer(capsys, tmp_path / "zero.csv", "--depth", 3, "--kind", "connected", "--rank", 1)
     assert kept["expansion"][1] is None  # the logarithm of a zero that was asked for
+    assert run(["cost", str(tmp_path / "zero.csv"), "--depth", "3", "--kind", "connected", "--rank", "1"]) == 0
+    out = capsys.readouterr().out
+    assert "none, as some of the singular values that count are 0" in out
+    assert "inf" not in out.replace("infinite", "")
+    assert "nan" not in out
 
 
 def test_the_table_shows_the_same_numbers(matrix: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,3 +1,4 @@
+import html
 import io
 import re
 import shlex
@@ -5,6 +6,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from rich.console import Console
 
@@ -30,6 +32,24 @@ def test_no_sharp_rank_is_an_answer_and_doubt_is_not() -> None:
         Verdict.DOUBTFUL: 3,
         Verdict.TOO_FEW_DATA: 3,
     }
+
+
+def test_terminal_and_page_say_the_same_of_combinations(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Without rows they are told in the units of the data: other numbers, and two modes that seemed to be others."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 3)) * [1.0, 20.0, 0.1]
+    table = pd.DataFrame(x, columns=["a", "b", "c"]).assign(y=np.tanh(x[:, 0] + x[:, 1] / 20))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    options = ["--ridge", "1e-2", "--starts", "1", "--evaluations", "60", "--effort", "quick"]
+    assert run(["discover", str(tmp_path / "t.csv"), "--target", "y", *options, "--out", str(tmp_path / "run")]) in {
+        0,
+        3,
+    }
+    said = " ".join(capsys.readouterr().out.split())
+    page = (tmp_path / "run" / "report.html").read_text()
+    line = re.search(r"In standardised columns: [^.]*\.\d\d [abc]", said, flags=re.IGNORECASE)
+    assert line is not None
+    assert line[0] in " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
 def test_the_verdict_on_the_terminal() -> None:

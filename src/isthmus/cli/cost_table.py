@@ -1,5 +1,6 @@
 """The answer of `isthmus cost`: numbers of `theory` side by side, as a table or as JSON."""
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
@@ -101,7 +102,9 @@ def _lines(found: CostReading) -> list[tuple[str, str]]:
         ("cost", f"{found.cost:.12g}"),
         ("cost / depth", f"{found.cost_per_layer:.12g}"),
     ]
-    if found.expansion is not None:
+    if found.expansion is not None and not all(map(math.isfinite, found.expansion)):
+        lines.append(("L R0 + R1 + R2/L", f"none, as some of the {what} that count are 0"))
+    elif found.expansion is not None:
         R0, R1, R2 = found.expansion
         lines.append(("R0, R1, R2", f"{R0:g}, {R1:.12g}, {R2:.12g}"))
         lines.append(("L R0 + R1 + R2/L", f"{found.truncated:.12g} (an estimate, good at large depth)"))

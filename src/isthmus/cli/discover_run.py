@@ -122,7 +122,7 @@ def run_in(
             error.add_note(how_to_go_on(typed(request), folder))
         raise
     tell(folder=folder, report=page, **found.to_dict())
-    print_verdict(terminal(), found, page or folder, label="Report" if page else "Result")
+    print_verdict(terminal(), found, page or folder, rows.thinned(SHOWN), label="Report" if page else "Result")
     return exit_code(found.verdict)
 
 
@@ -287,11 +287,13 @@ def write_outputs(
     return page
 
 
-def print_verdict(console: Console, found: Discovery, place: Path, *, label: str = "Report") -> None:
-    """Say the rank, how sure it is and why, what one dimension fewer costs, and where the page lies, or the folder."""
+def print_verdict(
+    console: Console, found: Discovery, place: Path, rows: Rows | None = None, *, label: str = "Report"
+) -> None:
+    """Say the rank, how sure it is and why, and where the page lies, or the folder; of rows, as the page does."""
     from isthmus.reports import verdict_of
 
-    verdict = verdict_of(found)
+    verdict = verdict_of(found) if rows is None else verdict_of(found, rows.x, rows.y)
     lines = ((line.label, line.text) for line in verdict.lines)
     print_headed(console, verdict.headline, lines, style=f"bold {_COLORS[found.verdict]}")
     # a path is never broken into two lines: it is there to be copied
