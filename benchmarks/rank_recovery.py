@@ -43,9 +43,11 @@ bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 
            doubt, and 7 for 8 from 384, without a sharp rank
            Every fourth drawn from aa75cf3, at a13b108: 20 of 20, 18 confident, median 6.1 s, where 1e34721 had 19, 19
            and 12.2 s (median of the ratios .54); 6 and 7 are in doubt
+           Drawn from and at 59a7fc4: 80 of 80 right, 74 confident, the six in doubt of rank 6 (two), 7 (three) and 8
 targets    drawn from and at 14452e1, the 32 smallest of 52, on an EPYC without AVX-512: 30 right, 22 confident, median
            20.2 s (8.8 s the confident ones); 5 for 4 and 3 for 2 in doubt. Six were asked over depth: four that had
            read one too many are right, two with confidence
+           Every second drawn from 59a7fc4, at it: 25 of 26 right, 19 confident, 9.1 s; 4 for 3 is in doubt
 few        drawn from 4e2a1099, on an EPYC: 44 of 60 right, 32 confident, median 15.1 s; at that commit 4 of the 26
            smallest were wrong without a warning. Thresholds were chosen by these, so every second was drawn anew from
            be323ec9 and measured there: 23 of 30 right, 21 confident, none wrong without a warning, median 8.4 s
@@ -53,6 +55,8 @@ few-kinds  drawn from fb67d123: of 54 with a rank 33 right and 19 confident (one
            and 6, classes 3 of 12 and 1), none wrong without a warning, none of the 18 without a rank confident, 12.7 s
            Drawn from and at 94a1476: 33 of 54 right, 14 confident (one target 18 of 27 and 8, planes 12 of 15 and 3,
            classes 3 of 12 and 3), two tables of classes wrong without a warning, which are in doubt since
+           Drawn from and at 59a7fc4: 33 of 54 right, 14 confident (one target 17 of 27 and 10, planes 13 of 15 and 4,
+           classes 3 of 12 and none), one target wrong without a warning, 1 for 2 in 41 rows, in doubt since aa6856c8
 index      the smaller of two draws, from fb67d123 and d0856573: 94 of 105 right, 85 confident, three wrong without a
            warning, each one too few, 418 to 481 rows, 19.1 s; the three are in doubt since 168d0483. Drawn anew from
            that and measured there: 47 of 54 right, 39 confident, none wrong without a warning, 21.6 s
@@ -67,8 +71,11 @@ kuramoto   drawn from 010bf03, on the other Xeon: 5 of 5 right, all confident, m
            surrogate has no sharp rank on any (12 by most readings)
            Drawn from a3c47d0, at 44c0e31, on an EPYC: 5 of 5, all confident, median 56.8 s (one fewer trained long too)
 planes     drawn from a3c47d0, by --every 2 and not to the end: 12 of 12 right, 8 confident, 33 to 258 s
+           Every fourth drawn from and at 59a7fc4: 10 of 10 right, 8 confident, median 55.0 s (23 to 240)
 flows      drawn from a3c47d0, at 4ff5f94: six Lorenz systems 12, in doubt (confident before), 150 s; four 8, in doubt;
            waves of length 44 16 without a sharp rank (18), 589 s; spiral 2, in doubt
+           Drawn from and at 59a7fc4, the first five, all in doubt: spirals 2 and 2, Lorenz systems 8 and 12, waves of
+           length 44 16 (18; 508 s)
 classes    at 9857c91, drawn from "ea4c06d", on the other Xeon: 14 of 24 right, none confident, median 26.6 s; at
            ea4c06d 15 of 24; drawn from 4d7ca32, just before it, 19 of 24, 1 confident. Without overlap fewer
            dimensions than the centres lie in may do, which counts as wrong here

@@ -17,6 +17,25 @@ def written(path: Path, given: Sequence[Row]) -> Page:
     return Page(path.read_text())
 
 
+def test_settings_that_end_alike_have_their_whole_names_and_what_is_swept_is_not_the_task(tmp_path: Path) -> None:
+    """Two columns called seed, two called rank, and a task of rank 1 where the ranks 1 and 2 were swept."""
+    rows: list[Row] = []
+    for rank, seed, other in [(1, 0, 5), (2, 0, 5), (1, 1, 5), (2, 1, 6), (1, 0, 6), (2, 0, 6)]:
+        row = finished_row(3, 0.1, seed)
+        task = {**row.settings["task"], "rank": rank, "seed": other}
+        settings = {**row.settings, "task": task}
+        rows.append(Row(f"{rank}{seed}{other}", row.status, settings, row.numbers))
+    page = written(tmp_path / "page.html", rows)
+    words = " ".join(" ".join(page.text).split())
+    head = words.partition("Ranks read")[0]
+    assert "task rank" in head
+    assert "network seed" in head
+    assert "task seed" in head
+    assert "teacher, rank 1" not in head
+    titles = [attributes["id"] for attributes in page.attributes("section") if "id" in attributes]
+    assert len(titles) == len(set(titles))
+
+
 @pytest.mark.slow
 def test_it_says_what_was_asked_and_how_it_ended(tmp_path: Path) -> None:
     page = written(tmp_path / "page.html", finished_rows())

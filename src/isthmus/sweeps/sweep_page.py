@@ -72,11 +72,13 @@ def write_sweep_page(path: Path, rows: Sequence[Row], folder: Path) -> None:
 def _verdict(rows: Sequence[Row], columns: Mapping[str, Sequence[object]]) -> VerdictText:
     """How many runs over which settings; what was asked, how they ended, which ranks they read."""
     settings = [name for name in columns if "." in name]
-    over = f" over {_and([name.rpartition('.')[2] for name in settings])}" if settings else ""
+    called = _called(columns)
+    over = f" over {_and([called[name] for name in settings])}" if settings else ""
     counts = Counter(row.status for row in rows)
     ends = ", ".join(f"{counts[status]} {status.value}" for status in Status if counts[status])
-    lines = [Line("Task", _task(rows[0].settings.get("task", {})))]
-    lines += [Line(name.rpartition(".")[2].replace("_", " "), _values(columns[name])) for name in settings]
+    asked = rows[0].settings.get("task", {})
+    lines = [Line("Task", _task({key: value for key, value in asked.items() if f"task.{key}" not in settings}))]
+    lines += [Line(called[name], _values(columns[name])) for name in settings]
     lines += [Line("Ranks read", text)] if (text := _ranks(columns)) else []
     outcomes = Counter(str(name) for name in columns["outcome"] if name)
     known = Outcome.__members__
@@ -84,6 +86,16 @@ def _verdict(rows: Sequence[Row], columns: Mapping[str, Sequence[object]]) -> Ve
     said = [f"{name} ({count}): {why[name]}" if why[name] else f"{name} ({count})" for name, count in outcomes.items()]
     lines += [Line("Trainings ended", ". ".join(said) + ".")] if said else []
     return VerdictText(f"{counted(len(rows), 'run')}{over}: {ends}", tuple(lines))
+
+
+def _called(columns: Mapping[str, Sequence[object]]) -> dict[str, str]:
+    """What each column is called in words: by its last word, where no other has the same, else by all of its name."""
+    last = {name: name.rpartition(".")[2].replace("_", " ") for name in columns}
+    times = Counter(last.values())
+    return {
+        name: word if times[word] == 1 or "." not in name else name.replace(".", " ").replace("_", " ")
+        for name, word in last.items()
+    }
 
 
 def _task(task: Mapping[str, object]) -> str:
@@ -106,8 +118,8 @@ def _ranks(columns: Mapping[str, Sequence[object]]) -> str:
 
 def _section(columns: Mapping[str, Sequence[object]], axis: str, by: str | None) -> Section | None:
     """The pictures of every number against one setting; None where no run has a number."""
-    name = axis.rpartition(".")[2]
-    also = f", one line for each {by.rpartition('.')[2].replace('_', ' ')}" if by else ""
+    called = _called(columns)
+    also = f", one line for each {called[by]}" if by else ""
     pictures = [
         _picture(columns, axis, by, quantity, words.removesuffix(".") + also)
         for quantity, words in _QUANTITIES.items()
@@ -116,7 +128,9 @@ def _section(columns: Mapping[str, Sequence[object]], axis: str, by: str | None)
     if not pictures:
         return None
     words = "Every point is a run, every line goes through the medians of runs that differ in nothing drawn here."
-    return Section(f"against-{name}", f"Against {name.replace('_', ' ')}", words, "plain", "", None, pictures)
+    return Section(
+        f"against-{called[axis].replace(' ', '_')}", f"Against {called[axis]}", words, "plain", "", None, pictures
+    )
 
 
 def _num_finite(values: Sequence[object]) -> int:
@@ -125,21 +139,22 @@ def _num_finite(values: Sequence[object]) -> int:
 
 
 def _picture(columns: Mapping[str, Sequence[object]], axis: str, by: str | None, quantity: str, words: str) -> Picture:
-    short = axis.rpartition(".")[2]
+    short = _called(columns)[axis]
 
     def draw() -> Axes:
         return plots.sweep_lines(pd.DataFrame(columns), axis=axis, quantity=quantity, by=by)
 
     drawn = counted(len(drawn_rows(pd.DataFrame(columns), axis=axis, quantity=quantity)), "run")
-    shown = f"{quantity.replace('_', ' ')} of {drawn} against {short.replace('_', ' ')}"
-    return Picture(f"{quantity}_by_{short}", f"{words}.", shown, draw)
+    shown = f"{quantity.replace('_', ' ')} of {drawn} against {short}"
+    return Picture(f"{quantity}_by_{short.replace(' ', '_')}", f"{words}.", shown, draw)
 
 
 def _runs(columns: Mapping[str, Sequence[object]]) -> TableText:
     """Every run: the settings that differ, what came out, and at the end its id."""
     settings = [name for name in columns if "." in name]
     names = [*settings, *(name for name in _COLUMNS if any(value not in {None, ""} for value in columns[name]))]
-    headings = tuple(name.rpartition(".")[2].replace("_", " ") for name in names)
+    called = _called(columns)
+    headings = tuple(called[name] for name in names)
     rows = zip(*([_plain(value) for value in columns[name]] for name in names), strict=True)
     return TableText(headings, tuple(rows), tuple(i for i, name in enumerate(names) if name in _WORDS))
 
