@@ -1,3 +1,4 @@
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -103,6 +104,14 @@ def test_classes_and_tripoints(
     assert ("0 - 2" in text) == (num == 1)  # in stripes the outer classes never touch
     assert ("at x = (0.2, -0.3)" in text) == (num == 1)
     assert len(colours(here / OUT)) == classes + 1
+    assert run(["region", "logits.safetensors", "--data", "plane.csv", *options, "--replace", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    np.testing.assert_allclose(
+        facts["tripoints"], [[0.2, -0.3]] if num else [], atol=1e-12, err_msg="in units of the data"
+    )
+    assert [len(met) for met in facts["tripoint_classes"]] == [3] * num
+    assert len(facts["tripoints_on_slice"]) == num
+    assert len(facts["witness"]) == 2
 
 
 def test_a_discovery_is_cut_in_the_units_of_the_data(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -36,7 +36,8 @@ def region(
     checked_output(out, kinds=[".png", ".svg"], inputs=[model, data], replace=replace)
 
     from isthmus.cli.interrupts import warnings_as_lines
-    from isthmus.cli.region_run import draw, measure, plane, print_measured, read_model
+    from isthmus.cli.region_model import read_model
+    from isthmus.cli.region_run import draw, measure, plane, print_measured
     from isthmus.cli.terminal import notes
 
     with warnings_as_lines(notes()):

@@ -1,6 +1,6 @@
-"""What `isthmus region` does: a network and rows, the plane of --slice, what is exact on it, picture and table.
+"""What `isthmus region` does: the plane of --slice, what is exact on it, picture and table.
 
-The exact pieces: `networks`. How they are drawn: `plots`.
+The network: `region_model`; its exact pieces: `networks`. How they are drawn: `plots`.
 """
 
 from dataclasses import dataclass
@@ -10,20 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from isthmus.cli.data import builtin_task
-from isthmus.cli.data_of_run import rows_like
+from isthmus.cli.region_model import Model
 from isthmus.cli.terminal import labelled, terminal
 from isthmus.cli.voice import tell
-from isthmus.constructions import merged_composition
-from isthmus.discovery import Discovery, load
-from isthmus.discovery.files.networks import read_network
-from isthmus.discovery.halves import RANK_KINDS
 from isthmus.errors import DataError
-from isthmus.networks import ClassRegions, FullyConnected, SliceCells, class_regions, enclosed_jacobians, slice_cells
+from isthmus.networks import ClassRegions, SliceCells, class_regions, enclosed_jacobians, slice_cells
 from isthmus.networks.segments import in_float64
 from isthmus.plots import regions
 from isthmus.plots.style import axes_or_new, own_settings
-from isthmus.tasks import read_table
 from isthmus.tasks.arrays import counted
 from isthmus.tasks.names import names_in, shown
 from isthmus.theory import schatten_lower_bound
@@ -32,72 +26,6 @@ from isthmus.writing.atomic import atomic_path
 _RELATIVE = 1e-9  # of the largest singular value on the slice, below which one counts as rounding
 _DPI = 160
 _MARGIN = 0.25  # of the box that is drawn, around the rows
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Model:
-    """A network with the data it acts on.
-
-    Attributes:
-        network: in the units of the rows.
-        rows: the inputs, shape (n, d_in).
-        input_names: of the columns.
-        output_names: of the outputs; classes when it classifies.
-        is_classifier: whether the outputs are logits of classes.
-        what: the network in words.
-        logged: whether each input is the logarithm of a column; rows and slices are in logarithms then.
-    """
-
-    network: FullyConnected
-    rows: np.ndarray
-    input_names: tuple[str, ...]
-    output_names: tuple[str, ...]
-    is_classifier: bool
-    what: str
-    logged: tuple[bool, ...] = ()
-
-    def said(self, column: int) -> str:
-        """What an axis is called that shows a column."""
-        name = self.input_names[column]
-        return f"log {name}" if self.logged and self.logged[column] else name
-
-    def in_units(self, x: Tensor) -> Tensor:
-        """A point as the person's columns have it."""
-        return torch.where(torch.tensor(self.logged), x.exp(), x) if any(self.logged) else x
-
-
-def read_model(path: Path, data: str) -> Model:
-    """The network of a saved discovery or of a safetensors file, and the rows of DATA.
-
-    Raises:
-        DataError: either cannot be read, or they do not fit.
-    """
-    if path.is_dir():
-        return _of_discovery(load(path), data)
-    network = read_network(path)
-    d_in, d_out = network.dimensions[0], network.dimensions[-1]
-    if (task := builtin_task(data)) is None:  # constant columns stay: the network has an input for each
-        task = read_table(data, autoencode=True, drop_constant=False)
-    if task.x.shape[1] != d_in:
-        raise DataError(f"{data}: has {task.x.shape[1]} input columns, the network in {path} takes {d_in}.")
-    names = tuple(map(str, task.x_names)) or tuple(f"x{i}" for i in range(d_in))
-    outputs = tuple(str(i) for i in range(d_out))
-    return Model(network, task.x, names, outputs, False, f"the network in {path.name}")
-
-
-def _of_discovery(found: Discovery, data: str) -> Model:
-    encoder, decoder = found.encoder, found.decoder
-    if encoder.depth > 1 and decoder.depth > 1 and encoder.negative_slope != decoder.negative_slope:
-        raise DataError("region: the two halves of the discovery have different activations; nothing exact is known.")
-    network = merged_composition(encoder, decoder)
-    counted_rank = RANK_KINDS[found.kind].counted(found.rank)
-    logged = () if found.powers is None else found.powers.coordinates.is_logged
-    units = "logarithms of the data" if any(logged) else "the units of the data"
-    what = f"decoder o encoder through {counted_rank}, in {units}"
-    rows = found.inputs_of(rows_like(data, found.input_names, found.columns))
-    is_classifier = found.task == "classification"
-    outputs = found.target_names if is_classifier else found.loss.output_names(found.target_names)
-    return Model(network, rows, tuple(found.input_names), tuple(outputs), is_classifier, what, logged)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -286,11 +214,23 @@ def print_measured(found: Measured, model: Model, out: Path) -> None:
     tell(
         picture=out, rank=rank, pieces=len(cells.polygons), norm_bound=found.schatten, slice=found.what,
         jacobian_norm=cells.jacobian_norm(), lipschitz_constant=cells.lipschitz_constant(),
-        tripoints=None if found.classes is None else found.classes.tripoints,
+        witness=model.in_units(found.witness), **_tripoints(found, model),
     )  # fmt: skip
     console = terminal()
     console.print(labelled(lines))
     console.print(f"Picture: {out}", soft_wrap=True)
+
+
+def _tripoints(found: Measured, model: Model) -> dict[str, object]:
+    """Where three classes meet, in the units of the data, which they are, and where on the slice; or none are known."""
+    if found.classes is None:
+        return {"tripoints": None}
+    at = found.classes.tripoints
+    return {
+        "tripoints": [model.in_units(point) for point in found.cells.points(at)] if len(at) else [],
+        "tripoint_classes": [[model.output_names[c] for c in met] for met in found.classes.tripoint_classes],
+        "tripoints_on_slice": at,
+    }
 
 
 def _point(x: Tensor, *, shown: int = 6) -> str:
