@@ -145,5 +145,7 @@ def test_the_command_line_says_the_verdicts_in_words(
     assert run(["figure", "narrowness", "--preset", "tiny", "--workers", "0", "--out", str(tiny_folder)]) == 0
     said = capsys.readouterr().out
     assert any(claim.judgement.value in said for claim in tiny["narrowness"].claims)
+    typed = f"isthmus figure narrowness --preset tiny --out {tiny_folder} --workers 0"
+    assert typed in " ".join((tiny_folder / "gallery.html").read_text().split())
     assert "[green]" not in said
     assert "[/]" not in said

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from filelock import FileLock
 
 import isthmus
 from isthmus.errors import DataError
@@ -86,6 +87,26 @@ def test_one_thread_may_enter_again_and_another_may_not(tmp_path: Path) -> None:
     assert len(heard) == 1
     assert f"pid {os.getpid()}" in heard[0]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_asks_whether_somebody_is_here_keeps_nobody_out(tmp_path: Path) -> None:
+    """`sweep status` takes the lock for a moment to ask: of 300 sweeps that began meanwhile 49 had been refused."""
+    lock = FileLock(tmp_path / "driver.lock")
+    asking, done = threading.Event(), threading.Event()
+
+    def ask() -> None:
+        with lock:
+            asking.set()
+            done.wait(0.2)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert asking.wait(30)
+    with only_writer(tmp_path, name="driver.lock", keep=True):
+        done.set()
+    thread.join()
+    with lock, pytest.raises(FolderInUse), only_writer(tmp_path, name="driver.lock", keep=True):
+        pytest.fail("whoever stays is no asker")
 
 
 def test_a_folder_that_was_made_in_vain_goes_away(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Figures carried out from the command line: notes and progress on stderr, the verdicts as a table, an exit code."""
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.progress_bar import shown_sweep
 from isthmus.cli.run_folder import check_writable, is_free
+from isthmus.cli.shared_options import words_of
 from isthmus.cli.terminal import notes, terminal
 from isthmus.cli.voice import tell
 from isthmus.errors import DataError, SweepError
@@ -37,7 +39,8 @@ def run_figures(name: str, preset: str, folder: Path, choice: EngineChoice, mnis
     errors = terminal(stderr=True)
     check_writable(folder)
     _check_ours(folder)
-    command = f"isthmus figure {name} --preset {preset}{'' if mnist is None else ' --mnist FILES'}"
+    options = {"preset": preset, "out": folder, "workers": choice.workers, "device": choice.device}
+    command = shlex.join(["isthmus", "figure", name, *words_of(options)]) + ("" if mnist is None else " --mnist FILES")
 
     say = notes(errors)
     try:

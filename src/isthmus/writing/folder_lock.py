@@ -19,6 +19,7 @@ from isthmus.writing.regular import contents
 
 LOCK = ".isthmus.lock"
 _TRIES = 20
+_ASKING = 1.0  # seconds for which a lock is waited for that others take for a moment, to ask whether somebody is here
 _WITHOUT_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
 _held: dict[Path, int] = {}  # lock file -> the thread of this process that holds it
 
@@ -50,7 +51,7 @@ def only_writer(folder: str | os.PathLike[str], *, name: str = LOCK, keep: bool 
         yield
         return
     missing = [above for above in (place, *place.parents) if not above.exists()]
-    lock, note = FileLock(lock_file, timeout=0), lock_file.with_suffix(".owner")
+    lock, note = FileLock(lock_file, timeout=_ASKING if keep else 0), lock_file.with_suffix(".owner")
     try:
         _make_and_acquire(lock, place, note)
         _held[lock_file] = threading.get_ident()
