@@ -249,7 +249,9 @@ def test_a_sample_that_lacks_what_the_others_hold_is_in_doubt() -> None:
 
 
 @pytest.mark.parametrize("kind", ["equal inputs", "most columns"])
-def test_rows_that_share_their_inputs_stay_on_one_side_unless_groups_say_otherwise(kind: str) -> None:
+def test_rows_that_share_their_inputs_stay_on_one_side_unless_groups_say_otherwise(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Four replicates of runs with shifts of their own were 5 dimensions for 2, confidently: .008 missed for .9."""
     rng, run = np.random.default_rng(0), np.repeat(np.arange(60), 4)
     x = rng.normal(size=(60, 5))[run]
@@ -265,6 +267,9 @@ def test_rows_that_share_their_inputs_stay_on_one_side_unless_groups_say_otherwi
     assert together is not None
     assert len(np.unique(together)) == 60
     assert {run[part.held].size for part in sample.folds(Settings(), 5)} == {48}
+    monkeypatch.setattr(module, "MOST_IN_SETS", 239)
+    assert Sample.of(data, Settings()).by_inputs == (kind == "equal inputs"), "rows on disk are not copied"
+    monkeypatch.undo()
     for other in (
         Sample.of(data, Settings(), groups=np.arange(240)),
         Sample.of(data, Settings(ordered=True)),

@@ -29,6 +29,7 @@ from isthmus.errors import DataWarning, outside
 from isthmus.processes.shared_state import silenced
 
 LEAST_ROWS = 20  # of a sample
+MOST_IN_SETS = 100_000  # rows among which sets are looked for, whose columns are copied for it
 AT_ONCE = 10_000  # rows that a network goes over at once where the rest are looked at
 
 
@@ -72,7 +73,8 @@ class Sample:
         if groups is None and not settings.ordered:
             data = with_copies_counted(data)
             labels = None if data.y is data.x else settings_of(data.x)
-            sets = sets_of_rows(data.x) if labels is None else None
+            few = len(data.x) <= MOST_IN_SETS  # of more the sample is asked, see `sets`
+            sets = sets_of_rows(data.x) if labels is None and few else None
             if sets is not None and len(sets.columns) >= SHARE_TOGETHER * data.x.shape[1]:
                 labels = sets.labels
             found = labels is not None
