@@ -67,7 +67,7 @@ def balance_linear_runs(network: FullyConnected) -> FullyConnected:
         A new network. The penalty never rises.
 
     Accuracy: to rounding of the largest singular value of a run. Smaller ones that other layers weigh up by as much as
-        rounding weighs down are lost.
+    rounding weighs down are lost.
     Source: FC-09. Test: laws/test_moves.
 
     >>> network = isthmus.FullyConnected.from_layers([4 * torch.eye(2), torch.eye(2)], linear=[1])
