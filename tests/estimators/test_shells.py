@@ -181,7 +181,7 @@ def test_the_number_of_threads_does_not_change_the_numbers(regressor: Bottleneck
 @pytest.mark.slow
 def test_arguments_drawn_with_numpy_are_those_of_python(tmp_path: Path, regressor: BottleneckRegressor) -> None:
     drawn = {"ridge": np.array([3e-3]), "starts": np.int64(1), "evaluations": np.int64(60), "depth": np.int64(11)}
-    same = BottleneckRegressor(**drawn, random_state=np.int64(0)).fit(X, Y)
+    same = BottleneckRegressor(**drawn, effort=SMALL["effort"], random_state=np.int64(0)).fit(X, Y)
     np.testing.assert_array_equal(same.predict(X), regressor.predict(X))
     same.discovery_.save(tmp_path)
     assert isthmus.load(tmp_path).settings == regressor.discovery_.settings

@@ -38,10 +38,10 @@ def column_range(x: Float64[np.ndarray, "n d"]) -> Range:
     return np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
 
 
-def recorded_range(x: Float64[np.ndarray, "n d"]) -> dict[str, list[float]]:
-    """`column_range` in terms of JSON, for the record of a run."""
+def recorded_range(x: Float64[np.ndarray, "n d"]) -> dict[str, tuple[float, ...]]:
+    """`column_range` as a record of a run holds it, read back or not."""
     low, high = column_range(x)
-    return {"low": low.tolist(), "high": high.tolist()}
+    return {"low": tuple(low.tolist()), "high": tuple(high.tolist())}
 
 
 def say_far_off(
