@@ -162,3 +162,10 @@ def test_a_dry_run_says_what_it_would_take_and_writes_nothing(
     assert told["seconds"] > 0
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
     assert run([*words, "--ridge", "-1"]) == 2
+
+
+@pytest.mark.parametrize("seconds", [90.0, 0.00123456789, 1234567.0, 1e-7])
+def test_numbers_of_a_command_are_those_that_were_given(seconds: float) -> None:
+    """Six digits of a ridge ask for another one."""
+    words = shlex.split(DiscoverRequest("a.csv", max_seconds=seconds).command)
+    assert float(words[words.index("--max-seconds") + 1]) == seconds

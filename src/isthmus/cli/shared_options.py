@@ -82,7 +82,9 @@ def words_of(options: Mapping[str, object]) -> list[str]:
     for name, value in options.items():
         if value is None or value is False:
             continue
-        option, text = f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)
+        option, text = f"--{name.replace('_', '-')}", str(value)
+        if isinstance(value, float) and float(f"{value:g}") == value:
+            text = f"{value:g}"
         words += [option] if value is True else [f"{option}={text}"] if text.startswith("-") else [option, text]
     return words
 
