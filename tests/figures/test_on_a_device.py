@@ -6,12 +6,15 @@ On a machine without a GPU a pretended device stands for one.
 import importlib
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
 from isthmus.figures import FIGURES, Preset, Workshop, gallery
+from isthmus.sweeps import engine
 from isthmus.sweeps.engine_choice import EngineChoice
 from pretended_device import AWAY, PretendedDevice
 
@@ -30,6 +33,10 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         monkeypatch.setattr(
             module, "device_argument", lambda d, said, asked=asked: AWAY if d == AWAY.type else asked(d, said)
         )
+    # a mode of torch belongs to its thread, and runs of a sweep have one of their own
+    monkeypatch.setattr(
+        engine, "ThreadPoolExecutor", partial(ThreadPoolExecutor, initializer=lambda: PretendedDevice().__enter__())
+    )
     with PretendedDevice():
         yield AWAY.type
 
