@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from discover_options import OTHER_ANSWERS
 from isthmus.cli.data import choice_of, read_rows
 from isthmus.cli.discover import DiscoverRequest
 from isthmus.cli.discover_run import rows_of as rows_of_request
 from isthmus.cli.finished_run import finished
 from isthmus.cli.main import run as main
+from isthmus.cli.shared_options import plain_fields, words_of
 from isthmus.discovery import Discovery, discover
 from isthmus.discovery.data.checking import checked_data
 from isthmus.errors import DataError, DataWarning
@@ -148,3 +150,50 @@ def test_groups_are_known_again(tmp_path: Path) -> None:
     command = ["discover", str(tmp_path / "t.csv"), *options, "--no-pictures", "--effort", "quick"]
     assert main([*command, "--out", str(tmp_path / "run")]) in {0, 3}
     assert main([*command, "--resume", str(tmp_path / "run")]) in {0, 3}
+
+
+# what is compared for these is the data that they give, and of candidates and time the answer does not depend
+SAME_ANSWER = {"data", "max_seconds", "candidates", "drop_missing", "impute", "sep", "decimal", "encoding", "comment"}
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[str]]]:
+    """A folder with a table and the finished run of these options."""
+    folder, rng = tmp_path_factory.mktemp("usual"), np.random.default_rng(0)
+    a, b = np.exp(2 * rng.normal(size=60)), rng.normal(size=60)
+    table = pd.DataFrame({"a": a, "b": b, "y": np.log(a) + b, "z": b, "g": [f"g{i % 6}" for i in range(60)]})
+    table.assign(c=["p" if value > 0 else "q" for value in b]).to_csv(folder / "t.csv", index=False)
+    given = {
+        "target": "y,z",
+        "leave_out": "c,g",
+        "ridge": "1e-2",
+        "starts": "1",
+        "evaluations": "12",
+        "effort": "quick",
+    }
+    options = {name: words_of({name: value}) for name, value in given.items()}
+    assert main(typed(folder, options, "--out")) in {0, 3}
+    return folder, options
+
+
+def typed(folder: Path, options: dict[str, list[str]], place: str) -> list[str]:
+    words = [word for option in options.values() for word in option]
+    return ["discover", str(folder / "t.csv"), *words, "--no-pictures", place, str(folder / "run")]
+
+
+@pytest.mark.parametrize("name", plain_fields(DiscoverRequest("a.csv")))
+def test_every_option_makes_another_run_but_those_of_the_same_answer(
+    name: str, usual: tuple[Path, dict[str, list[str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, options = usual
+    asked = options | ({} if name == "data" else {name: OTHER_ANSWERS[name]})
+    if name in {"autoencode", "classes"}:
+        del asked["target"]
+    if name in {"classes", "groups", "candidates"}:
+        asked["leave_out"] = ["--leave-out", "c" if name != "classes" else "g"]
+    ended, told = main(typed(folder, asked, "--resume")), capsys.readouterr().err
+    if name in SAME_ANSWER:
+        assert ended in {0, 3}, told
+    else:
+        assert ended == 2
+        assert "the finished run there has other" in told or name == "units", told

@@ -15,7 +15,7 @@ from isthmus.cli.discover import LOSS_HELP
 from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.output_file import checked_output
 from isthmus.cli.run_folder import check_writable
-from isthmus.cli.shared_options import Factory, Key, Model, Samples, with_options, words_of
+from isthmus.cli.shared_options import Factory, Key, Model, Samples, argument_words, with_options, words_of
 from isthmus.cli.voice import announce
 from isthmus.errors import DataError
 
@@ -89,8 +89,8 @@ class DiagnosisRequest:
             "checkpoint",
             "device",
         ]
-        words = ["isthmus", "diagnose", str(self.model), "--data", self.data]
-        words += words_of({name: getattr(self, name) for name in asked})
+        words = ["isthmus", "diagnose", *argument_words(self.model)]
+        words += words_of({"data": self.data} | {name: getattr(self, name) for name in asked})
         if self.jacobians is not None:
             words.append("--jacobians" if self.jacobians else "--no-jacobians")
         return shlex.join(words)

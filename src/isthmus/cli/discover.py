@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from isthmus.cli.run_folder import check_writable, chosen_folder, default_folder
-from isthmus.cli.shared_options import TableReading, check_sizes, plain_fields, with_options, words_of
+from isthmus.cli.shared_options import TableReading, argument_words, check_sizes, plain_fields, with_options, words_of
 from isthmus.cli.voice import announce
 from isthmus.cli.workplace import Workplace
 from isthmus.errors import DataError
@@ -218,7 +218,7 @@ class DiscoverRequest:
         """The command line that asks for the same, without its folder."""
         options = {name: value for name, value in plain_fields(self).items() if name != "data"}
         options["seed"] = self.seed or None
-        return shlex.join(["isthmus", "discover", self.data, *words_of(options)])
+        return shlex.join(["isthmus", "discover", *argument_words(self.data), *words_of(options)])
 
 
 def _names(option: str | None) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from isthmus.cli.finished_run import finished
 from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.run_folder import ROWS, FolderState, check_free, clear, state_of, tidy
+from isthmus.cli.shared_options import words_of
 from isthmus.cli.terminal import notes, print_headed, terminal
 from isthmus.cli.voice import tell
 from isthmus.cli.workplace import Workplace
@@ -137,13 +138,13 @@ def _page(
 ) -> Path | None:
     """Pictures and page, of no more rows than one can see; nothing once the time is over."""
     if (deadline.left() or 0.0) < 0:
-        again = f"{typed(dataclasses.replace(request, max_seconds=None))} --resume {shlex.quote(str(folder))}"
+        again = f"{typed(dataclasses.replace(request, max_seconds=None))} {_in_folder('resume', folder)}"
         say(f"The time is over: pictures and page are left out, as if by --no-pictures; {again} makes them.")
         return None
     some = rows.thinned(SHOWN)
     if len(some.x) < len(rows.x):
         say(f"Pictures and meanings are of {len(some.x):,} of the {len(rows.x):,} rows.")
-    command = f"{typed(request)} --out {shlex.quote(str(folder))}"
+    command = f"{typed(request)} {_in_folder('out', folder)}"
     return write_outputs(found, folder, some.x, command, some.candidates, y=some.y)
 
 
@@ -185,10 +186,14 @@ def _typed(request: DiscoverRequest, *, place: Workplace, pictures: bool) -> str
     return " ".join([request.command, *([shlex.join(words)] if words else [])])
 
 
+def _in_folder(option: str, folder: Path) -> str:
+    return shlex.join(words_of({option: folder}))
+
+
 def how_to_go_on(command: str, folder: Path, *, begun: bool = True) -> str:
     """What to type after an interrupt; before the run has begun, what lies in the folder is not of this one."""
     if begun and state_of(folder) in {FolderState.UNFINISHED, FolderState.FINISHED}:
-        return f"The work so far is saved; go on with: {command} --resume {shlex.quote(str(folder))}"
+        return f"The work so far is saved; go on with: {command} {_in_folder('resume', folder)}"
     return f"Nothing was saved yet; start again with: {command}"
 
 

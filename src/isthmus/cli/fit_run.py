@@ -30,6 +30,7 @@ from isthmus.cli.run_folder import (
     tidy,
 )
 from isthmus.cli.shard_data import ShardData, read_shard
+from isthmus.cli.shared_options import words_of
 from isthmus.cli.terminal import notes, terminal
 from isthmus.cli.voice import tell, voice
 from isthmus.discovery.files.json_values import plain
@@ -151,7 +152,7 @@ def _train(request: FitRequest, folder: Path, shard: ShardData, team: Team, came
                 notes()(f"{str(error).partition(';')[0]}. The fit starts over.")
             result = _fitted(request, shard, team, checkpoint, hear)
     if result.outcome is Outcome.INTERRUPTED:
-        text = f"isthmus: interrupted. Go on with the same command and --resume {shlex.quote(str(folder))}"
+        text = f"isthmus: interrupted. Go on with the same command and {shlex.join(words_of({'resume': folder}))}"
         _say(team, text, on_stderr=voice().as_json)
         return ExitCode.INTERRUPTED
     assert isinstance(result.network, FullyConnected)

@@ -89,6 +89,11 @@ def words_of(options: Mapping[str, object]) -> list[str]:
     return words
 
 
+def argument_words(*values: object) -> list[str]:
+    """What to type for arguments that are files: one whose name begins with a dash, as the file here that it is."""
+    return [f"./{value}" if str(value).startswith("-") else str(value) for value in values]
+
+
 def with_options(*records: Callable[..., object]) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Makes a command of a function of records: their fields are options, before those that the function takes itself.
 
