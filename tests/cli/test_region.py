@@ -166,6 +166,7 @@ BAD = {
     "no number": (["net.safetensors", "--slice", "²,1,2"], "needs three row numbers"),
     "not three": (["net.safetensors", "--slice", "1"], "needs three row numbers"),
     "no row": (["net.safetensors", "--slice", "1,2,99"], "has no row 99"),
+    "a row of 5,000 digits": (["net.safetensors", "--slice", f"1,2,{'9' * 5000}"], "rows are numbered 1 to 24"),
     "row zero": (["net.safetensors", "--slice", "0,2,3"], "has no row 0"),
     "one line": (["net.safetensors", "--slice", "1,2,2"], "lie on one line"),
     "same row": (["net.safetensors", "--slice", "1,1,2"], "lie on one line"),

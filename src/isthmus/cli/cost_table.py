@@ -25,6 +25,7 @@ class CostReading:
         residual_weight: lam of a resnet, else None.
         shape: of the matrix.
         rank: singular values (entries, when diagonal) that count.
+        above_rounding: how many of them are not zero up to rounding.
         cost: least norm with which a network of this kind computes the matrix of that rank.
         cost_per_layer: divided by the depth.
         expansion: R0, R1, R2 of L R0 + R1 + R2 / L; None for a resnet.
@@ -41,6 +42,7 @@ class CostReading:
     residual_weight: float | None
     shape: tuple[int, int]
     rank: int
+    above_rounding: int
     cost: float
     cost_per_layer: float
     expansion: tuple[float, float, float] | None
@@ -63,7 +65,7 @@ def cost_reading(
     values, num = _values(torch.from_numpy(matrix), name, kind)
     if rank is not None and rank > len(values):
         raise DataError(f"--rank {rank}: {name} has {len(values)} singular values. Give at most {len(values)}.")
-    num = num if rank is None else rank
+    above, num = num, num if rank is None else rank
     price = _price(kind, depth, residual_weight)
     expansion = truncated = limit = None
     if residual_weight is None:
@@ -74,7 +76,8 @@ def cost_reading(
     cost = price(values[:num])
     return CostReading(
         kind=kind, depth=depth, residual_weight=residual_weight, shape=(matrix.shape[0], matrix.shape[1]), rank=num,
-        cost=cost, cost_per_layer=cost / depth, expansion=expansion, truncated=truncated, infinite_depth=limit,
+        above_rounding=min(num, above), cost=cost,
+        cost_per_layer=cost / depth, expansion=expansion, truncated=truncated, infinite_depth=limit,
         last_kept=float(values[num - 1]) if num else None, dropped=tuple(values[num:].tolist()),
         cost_one_fewer=price(values[: num - 1]) if num else None,
         cost_one_more=price(values[: num + 1]) if num < len(values) else None,
@@ -94,10 +97,13 @@ def print_reading(reading: CostReading) -> None:
 def _lines(found: CostReading) -> list[tuple[str, str]]:
     what = "entries" if found.kind == "diagonal" else "singular values"
     network = f"{found.kind}, depth {found.depth}"
+    extra = found.rank - found.above_rounding
+    is_or_are = "is" if extra == 1 else "are"
+    rounding = f"; of the {found.rank} {what} that were asked for {extra} {is_or_are} rounding" if extra else ""
     if found.residual_weight is not None:
         network += f", residual weight {found.residual_weight:g}"
     lines = [
-        ("matrix", f"{found.shape[0]} x {found.shape[1]}, rank {found.rank}"),
+        ("matrix", f"{found.shape[0]} x {found.shape[1]}, rank {found.above_rounding}{rounding}"),
         ("network", network),
         ("cost", f"{found.cost:.12g}"),
         ("cost / depth", f"{found.cost_per_layer:.12g}"),

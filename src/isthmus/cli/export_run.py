@@ -33,6 +33,7 @@ from isthmus.discovery.files.models import LoadedModel, read_model_file
 from isthmus.errors import DataError, IsthmusError
 from isthmus.networks.copies import on_copy
 from isthmus.tasks.arrays import counted
+from isthmus.tasks.names import number_in
 from isthmus.writing.atomic import remove_leftovers, write_text
 from isthmus.writing.folder_lock import only_writer
 
@@ -53,7 +54,7 @@ def factor_in(folder: Path, request: ExportRequest, *, rank: int | None, layer: 
         DataError: the model or the data cannot be read, do not fit, or the cut is impossible; one line says why.
     """
     read, x = _read("factor", request)
-    number = int(layer) if layer is not None and layer.isdecimal() else layer
+    number = layer if layer is None or (place := number_in(layer)) is None else place
     try:
         halves = factorise(read.module, x, rank, layer=number)
     except IsthmusError:

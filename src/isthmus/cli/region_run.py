@@ -19,7 +19,7 @@ from isthmus.networks.segments import in_float64
 from isthmus.plots import regions
 from isthmus.plots.style import axes_or_new, own_settings
 from isthmus.tasks.arrays import counted
-from isthmus.tasks.names import names_in, shown
+from isthmus.tasks.names import names_in, number_in, shown
 from isthmus.theory import schatten_lower_bound
 from isthmus.writing.atomic import atomic_path
 
@@ -61,16 +61,17 @@ def plane(model: Model, through: str, at: int | None) -> Plane:
     if len(parts) == 3 and all(part.isdecimal() for part in parts):
         if at is not None:
             raise DataError("--at: fixes the inputs that a slice of two columns leaves; three rows leave none.")
-        return _through_rows(model.rows, [int(part) for part in parts])
+        return _through_rows(model.rows, parts)
     if len(parts) == 2:
         return _of_columns(model, parts, at)
     raise DataError(f"--slice {through}: needs three row numbers, as in 1,2,3, or two input columns.")
 
 
-def _through_rows(rows: np.ndarray, numbers: list[int]) -> Plane:
-    for number in numbers:
+def _through_rows(rows: np.ndarray, named: list[str]) -> Plane:
+    numbers = [number_in(part) or 0 for part in named]
+    for part, number in zip(named, numbers, strict=True):
         if not 1 <= number <= len(rows):
-            raise DataError(f"--slice: has no row {number}; rows are numbered 1 to {len(rows)}.")
+            raise DataError(f"--slice: has no row {shown(part)}; rows are numbered 1 to {len(rows)}.")
     first, second, third = rows[[number - 1 for number in numbers]]
     along, across = second - first, third - first
     length = float(np.linalg.norm(along))

@@ -4,6 +4,7 @@ Kept as they are in every result: `discovery.files`. Shown in pictures: `plots.s
 """
 
 import csv
+import sys
 import unicodedata
 import warnings
 from collections import Counter
@@ -16,6 +17,12 @@ _LONGEST_SHOWN = 60
 # what separates lines is kept: spreadsheets write it into names. Other controls, and halves of a pair of UTF-16, can
 # stand in no text file, netCDF file or page
 _KEPT_CONTROLS = "\t\n\r"
+
+
+def number_in(text: str) -> int | None:
+    """The number of a row or layer in decimal digits; None for other text, and for one beyond all indices."""
+    digits = text.lstrip("0") or "0"
+    return int(digits) if text.isdecimal() and len(digits) <= len(str(sys.maxsize)) else None
 
 
 def checked_names(names: Iterable[object], where: str, *, what: str = "column") -> tuple[str, ...]:
