@@ -96,6 +96,24 @@ def test_nothing_is_computed_twice(tiny: dict[str, Finished], tiny_folder: Path)
     assert _changed(tiny_folder) == before
 
 
+def test_figures_that_were_computed_before_stay_on_the_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "figures"
+    asked = ["--out", str(folder), "--preset", "tiny", "--workers", "0"]
+    assert run(["figure", "linear-resnets", *asked]) == 0
+    assert "computed here before" not in capsys.readouterr().err
+    before = _changed(folder)
+    assert run(["figure", "narrowness", *asked]) == 0
+    assert "the page also shows what was computed here before: 11 linear-resnets" in capsys.readouterr().err
+    words = " ".join(" ".join(Page((folder / "gallery.html").read_text()).text).split())
+    assert set(json.loads((folder / "verdicts.json").read_text())["figures"]) == {"narrowness", "linear-resnets"}
+    for name in ("narrowness", "linear-resnets"):
+        assert FIGURES[name].title in words
+    assert before.items() <= _changed(folder).items()
+    (folder / "verdicts.json").write_text(json.dumps({"preset": "paper"}))
+    assert run(["figure", "narrowness", *asked]) == 0
+    assert "were of the preset paper and are now of tiny" in capsys.readouterr().err
+
+
 def _changed(folder: Path) -> dict[str, float]:
     return {str(path): path.stat().st_mtime for path in folder.glob("*/runs/*/*/*")} | {
         str(path): path.stat().st_mtime for path in folder.glob("runs/runs/*/*/*")

@@ -15,7 +15,7 @@ from isthmus.cli.shared_options import words_of
 from isthmus.cli.terminal import notes, terminal
 from isthmus.cli.voice import tell
 from isthmus.errors import DataError, SweepError
-from isthmus.figures import Finished, Judgement, Preset, Workshop, gallery, named_figures, with_mnist
+from isthmus.figures import FIGURES, Finished, Judgement, Preset, Workshop, gallery, named_figures, with_mnist
 from isthmus.figures.gallery import PAGE, VERDICTS, headline
 from isthmus.figures.workshop import PARTS, RUNS
 from isthmus.sweeps.engine_choice import EngineChoice
@@ -52,7 +52,7 @@ def run_figures(name: str, preset: str, folder: Path, choice: EngineChoice, mnis
         ):
             remove_leftovers(folder)
             workshop = Workshop(folder, choice, listener=heard_again(listener, stop_again), say=say)
-            found = gallery(figures, Preset(preset), workshop, command=command)
+            found = gallery(figures, Preset(preset), workshop, command=command, beside=FIGURES.values())
     except KeyboardInterrupt:
         text = "isthmus: interrupted: the state was saved; the same command goes on"
         terminal(stderr=True, always=True).print(text, soft_wrap=True)

@@ -4,7 +4,7 @@ What a figure is: `figure`. Where it computes: `workshop`. The page: `reports.ga
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import xarray as xr
 from isthmus.figures.claims import Claim, Judgement, tally
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.parts import Part
-from isthmus.figures.workshop import Workshop
+from isthmus.figures.workshop import PARTS, Workshop
 from isthmus.reports.gallery_page import Gallery, Section, write_gallery
 from isthmus.reports.picture import Picture
 from isthmus.reports.pictures import save_pictures
@@ -44,7 +44,12 @@ class Finished:
 
 
 def gallery(
-    figures: Sequence[PaperFigure], preset: Preset, workshop: Workshop, *, command: str | None = None
+    figures: Sequence[PaperFigure],
+    preset: Preset,
+    workshop: Workshop,
+    *,
+    command: str | None = None,
+    beside: Iterable[PaperFigure] = (),
 ) -> tuple[Finished, ...]:
     """Compute figures; write `gallery.html`, `verdicts.json`, `verdicts.md`, `pictures/` into the workshop's folder.
 
@@ -56,36 +61,60 @@ def gallery(
         preset: how large.
         workshop: where.
         command: the command that asked for it, for the page.
+        beside: those of them that were computed in this folder before, at this preset, stay on the page and in the
+            verdicts; none of them is computed.
 
     Returns:
-        Every figure with its arrays, verdict and pictures.
+        Every figure that was asked for with its arrays, verdict and pictures.
 
     Raises:
         As `Workshop.train` and `Workshop.parts`.
     """
     plans = [figure.plan(preset) for figure in figures]
+    names = {figure.name for figure in figures}
+    before = [figure for figure in beside if figure.name not in names and _is_there(figure, preset, workshop)]
     workshop.train(sweep for plan in plans for sweep in plan.sweeps.values())
     workshop.make(part for plan in plans for part in plan.parts)
     found: list[Finished] = []
     for figure, plan in zip(figures, plans, strict=True):
         workshop.say(f"figure {figure.number}, {figure.name}")
-        data = _data(figure, plan, workshop)
-        done = Finished(figure, data, figure.verdict(data), figure.draw(data))
+        done = _finished(figure, plan, workshop)
         save_pictures(done.pictures, workshop.folder / PICTURES)
         found.append(done)
-    _write(found, preset, workshop.folder, command)
+    if before:
+        listed = ", ".join(f"{figure.number} {figure.name}" for figure in before)
+        workshop.say(f"the page also shows what was computed here before: {listed}")
+    if (other := _preset_of(workshop.folder)) not in {None, preset.value}:
+        workshop.say(f"{PAGE}, {VERDICTS} and {TABLE} were of the preset {other} and are now of {preset.value}")
+    shown = [*found, *(_finished(figure, figure.plan(preset), workshop) for figure in before)]
+    _write(sorted(shown, key=lambda done: done.figure.number), preset, workshop.folder, command)
     return tuple(found)
 
 
-def _data(figure: PaperFigure, plan: FigurePlan[object], workshop: Workshop) -> xr.Dataset:
+def _finished(figure: PaperFigure, plan: FigurePlan[object], workshop: Workshop) -> Finished:
+    [data] = workshop.parts([_whole(figure, plan, workshop)])
+    return Finished(figure, data, figure.verdict(data), figure.draw(data))
+
+
+def _is_there(figure: PaperFigure, preset: Preset, workshop: Workshop) -> bool:
+    return _whole(figure, figure.plan(preset), workshop).is_there(workshop.folder / PARTS, workshop.say)
+
+
+def _whole(figure: PaperFigure, plan: FigurePlan[object], workshop: Workshop) -> Part:
     """The arrays of a figure, kept under its plan: its sizes, the ids of its trainings, and its code."""
     sweeps = {name: [run.id for run in sweep.runs()] for name, sweep in plan.sweeps.items()}
     sizes = asdict(plan.sizes)  # pyright: ignore[reportArgumentType] - a dataclass of whatever kind
     parts = [part.id for part in plan.parts]
     settings = {"sizes": sizes, "sweeps": sweeps, "parts": parts, "code": figure.code()}
-    whole = Part(f"figure {figure.name}", settings, lambda _checkpoint, _hear: figure.compute(plan, workshop))
-    [data] = workshop.parts([whole])
-    return data
+    return Part(f"figure {figure.name}", settings, lambda _checkpoint, _hear: figure.compute(plan, workshop))
+
+
+def _preset_of(folder: Path) -> str | None:
+    """That of the page in the folder, None where there is none or its verdicts cannot be read."""
+    try:
+        return str(json.loads((folder / VERDICTS).read_bytes())["preset"])
+    except (OSError, ValueError, TypeError, LookupError):
+        return None
 
 
 def verdict_table(found: Sequence[Finished]) -> TableText:
