@@ -76,4 +76,14 @@ def test_a_name_of_somebody_elses_stands_in_no_attribute() -> None:
     assert "<meta" not in text
     assert "<h1" not in text
     assert text.count("<svg") == text.count("</svg>") == 1
-    assert re.fullmatch(r"[\w-]+-title", text.split('aria-labelledby="', 1)[1].split(" ", 1)[0])
+    assert re.fullmatch(r"[\w.-]+-title", _first_id(text))
+
+
+def test_two_names_have_two_ids() -> None:
+    names = ["a b", "a-b", "a_b", "a.b", "a  b", "a.20.b", "ä b", "a/b"]
+    found = [_first_id(inline_svg(Picture(name, "", "", lambda: Figure().add_subplot()))) for name in names]
+    assert len(set(found)) == len(names)
+
+
+def _first_id(svg: str) -> str:
+    return svg.split('aria-labelledby="', 1)[1].split(" ", 1)[0]

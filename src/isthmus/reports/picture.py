@@ -41,9 +41,8 @@ class Picture:
 
 def inline_svg(picture: Picture, prefix: str = "") -> str:
     """The picture as an <svg> element for a page: titled, without ids of its neighbours, in the page's colours."""
-    name = re.sub(
-        r"[^\w-]+", "-", f"{prefix}{picture.name}"
-    )  # which stands in attributes: settings of others are in it
+    # it stands in attributes: settings of others are in it, and no two names may become one
+    name = re.sub(r"[^\w-]", lambda odd: f".{ord(odd[0]):x}.", f"{prefix}{picture.name}")
     text = svg_of(picture, name)
     text = text[text.index("<svg") :]
     # matplotlib repeats each text in a comment beside its outlines: names of others have no business there
