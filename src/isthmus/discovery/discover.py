@@ -98,7 +98,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         sample_weight: a weight >= 0 for each row, in losses and errors, up to a common factor; the columns are scaled
             without it. Rows of weight 0 are left out.
         groups: a label per row; rows of one label are held out together. None: rows of equal inputs and
-            other targets are (no design of few values), and sets of rows that are equal in at least half the columns.
+            other targets are (no design of few values), and sets of rows that are equal in at least half the columns
+            or hardly differ, far from each other.
         ordered: rows are a time series: whole blocks are held out.
         scaling: "column" gives every column variance 1, "global" keeps the relative scale of the columns; "auto" is the
             first, and tries the second on columns of one kind, such as pixels, where the answer is in doubt.

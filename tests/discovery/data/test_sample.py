@@ -237,7 +237,7 @@ def test_a_discovery_of_a_sample_is_checked_on_the_others() -> None:
 
 @pytest.mark.slow
 def test_a_sample_that_lacks_what_the_others_hold_is_in_doubt() -> None:
-    x = np.concatenate([X, X + 1e-3])
+    x = np.concatenate([X, RNG.normal(size=X.shape)])
     y = np.tanh(x[:, :1]) @ np.ones((1, 2))
     taken = Sample.of(checked_data(x, y, None), SETTINGS, most=200).taken
     y[~taken] = np.tanh(x[~taken, 1:2])  # of another column
@@ -248,7 +248,7 @@ def test_a_sample_that_lacks_what_the_others_hold_is_in_doubt() -> None:
     assert any("the sample lacks what they hold" in reason for reason in found.reasons)
 
 
-@pytest.mark.parametrize("kind", ["equal inputs", "most columns"])
+@pytest.mark.parametrize("kind", ["equal inputs", "most columns", "measured inputs"])
 def test_rows_that_share_their_inputs_stay_on_one_side_unless_groups_say_otherwise(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,12 +257,18 @@ def test_rows_that_share_their_inputs_stay_on_one_side_unless_groups_say_otherwi
     x = rng.normal(size=(60, 5))[run]
     if kind == "most columns":
         x = np.column_stack([x, np.tile(np.arange(4.0), 60)])
+    if kind == "measured inputs":
+        x = x + 1e-3 * rng.normal(size=x.shape)
     data = checked_data(x, rng.normal(size=(240, 2)), None)
     sample = Sample.of(data, Settings())
     assert sample.by_inputs
     assert not set(run[sample.held]) & set(run[~sample.held])
-    told = "240 rows have 60 different inputs" if kind == "equal inputs" else "The inputs are 60 sets of rows whose"
-    assert sample.notes()[-1].startswith(told)
+    told = {
+        "equal inputs": "240 rows have 60 different inputs",
+        "most columns": "The inputs are 60 sets of rows whose values are the same in most columns",
+        "measured inputs": "The inputs are 60 sets of rows that hardly differ, far from each other",
+    }
+    assert sample.notes()[-1].startswith(f"{told[kind]}: such rows are held out together")
     together = sample.together
     assert together is not None
     assert len(np.unique(together)) == 60

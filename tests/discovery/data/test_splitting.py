@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.ndimage import gaussian_filter1d
+from sklearn.datasets import load_digits
 
 from isthmus.discovery.choices import REPEATED
 from isthmus.discovery.data import splitting
@@ -13,6 +14,7 @@ from isthmus.discovery.data.splitting import (
     folds,
     heldout_rows,
     memory_of,
+    near_sets,
     sets_of_rows,
     settings_of,
     three_parts,
@@ -226,6 +228,47 @@ def test_rows_measured_under_the_same_inputs_are_found_and_designs_let_be() -> N
     levels = rng.integers(0, LEVELS, size=(40, 3)).astype(np.float64)
     assert settings_of(np.repeat(levels, 5, axis=0)) is None, "a design"
     assert settings_of(np.vstack([x[:4], rng.normal(size=(200, 3))])) is None, "a few"
+
+
+@pytest.mark.parametrize("columns", [2, 5, 40])
+@pytest.mark.parametrize("kind", ["as it stands", "shuffled", "with rows alone", "far numbers", "two to seven"])
+def test_rows_whose_inputs_hardly_differ_are_found(kind: str, columns: int) -> None:
+    rng = np.random.default_rng(columns)
+    run = np.repeat(np.arange(60), rng.integers(2, 8, size=60) if kind == "two to seven" else 4)
+    if kind == "with rows alone":
+        run = np.append(run, 60 + np.arange(40))
+    order = np.arange(len(run)) if kind == "as it stands" else rng.permutation(len(run))
+    x = rng.normal(size=(100, columns))[run] + 1e-3 * rng.normal(size=(len(run), columns))
+    found = near_sets((x * 1e300 if kind == "far numbers" else x)[order])
+    assert found is not None
+    same = run[order][:, None] == run[order]
+    assert (same == (found[:, None] == found)).mean() > 0.999
+
+
+def clouds() -> dict[str, np.ndarray]:
+    rng, t = np.random.default_rng(5), np.random.default_rng(6).uniform(size=500)
+    grid = np.stack(np.meshgrid(np.linspace(0, 1, 40), np.linspace(0, 1, 10)), -1).reshape(-1, 2)
+    return {
+        "normal": rng.normal(size=(300, 3)),
+        "uniform": rng.uniform(size=(2000, 1)),
+        "wide": np.exp(3 * rng.normal(size=(300, 5))),
+        "without a variance": rng.standard_cauchy(size=(300, 2)),
+        "whole numbers": rng.integers(0, 6, size=(300, 2)).astype(float),
+        "yes and no": np.column_stack([rng.integers(0, 2, size=(300, 5)), rng.normal(size=300)]),
+        "grid": grid,
+        "jittered grid": grid + 1e-4 * rng.normal(size=grid.shape),
+        "helix": np.column_stack([np.cos(40 * t), np.sin(40 * t), t]),
+        "classes": rng.normal(size=(15, 4))[rng.integers(0, 15, size=400)] + 1e-2 * rng.normal(size=(400, 4)),
+        "equal rows": np.repeat(rng.normal(size=(50, 3)), 4, axis=0),
+        "a few": np.vstack([rng.normal(size=(200, 3)), rng.normal(size=3) + 1e-4 * rng.normal(size=(8, 3))]),
+        "constant": np.ones((50, 3)),
+        "a wall of digits": load_digits(return_X_y=True)[0],
+    }
+
+
+@pytest.mark.parametrize("kind", clouds())
+def test_no_sets_of_near_rows_are_seen_where_there_are_none(kind: str) -> None:
+    assert near_sets(clouds()[kind]) is None
 
 
 PLACES = np.repeat(np.arange(40), 6)

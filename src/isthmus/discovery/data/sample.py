@@ -19,6 +19,7 @@ from isthmus.discovery.data.splitting import (
     folds,
     heldout_rows,
     memory_of,
+    near_sets,
     sets_of_rows,
     settings_of,
     stretches,
@@ -30,6 +31,7 @@ from isthmus.processes.shared_state import silenced
 
 LEAST_ROWS = 20  # of a sample
 MOST_IN_SETS = 100_000  # rows among which sets are looked for, whose columns are copied for it
+MOST_CELLS = 20_000_000  # and cells, all of which are copied
 AT_ONCE = 10_000  # rows that a network goes over at once where the rest are looked at
 
 
@@ -44,7 +46,8 @@ class Sample:
         taken: which of all rows these are.
         groups: a label of each of all rows, whose rows stay together; or None.
         ordered: whether the rows are a time series.
-        by_inputs: whether nobody gave the groups: they are rows of equal inputs, or of equal values in most columns.
+        by_inputs: whether nobody gave the groups: they are rows of (nearly) equal inputs, or of equal values in most
+            columns.
     """
 
     data: CheckedData
@@ -63,8 +66,8 @@ class Sample:
 
         The same rows for the same seed; those of a smaller sample are among those of a larger one, except of a series.
         Rows that repeat others are one row, which weighs as many: see `with_copies_counted`. Rows of equal inputs and
-        other targets stay together, and sets whose rows are equal in most columns: what they share beside the inputs
-        would be predicted of those held out.
+        other targets stay together, and sets whose rows are equal in most columns or hardly differ: what they share
+        beside the inputs would be predicted of those held out.
 
         Raises:
             DataError: groups that do not fit the rows.
@@ -77,6 +80,8 @@ class Sample:
             sets = sets_of_rows(data.x) if labels is None and few else None
             if sets is not None and len(sets.columns) >= SHARE_TOGETHER * data.x.shape[1]:
                 labels = sets.labels
+            if labels is None and sets is None and few and data.x.size <= MOST_CELLS and not data.loss.classes:
+                labels = near_sets(data.x)
             found = labels is not None
         taken = np.ones(len(data.x), dtype=bool)
         if most is not None and len(data.x) > most and (labels is None or labels.shape == taken.shape):
@@ -109,12 +114,18 @@ class Sample:
             return told
         _, first, number = np.unique(self.groups, return_index=True, return_inverse=True)
         x, count = self.everything.x, len(first)
-        equal = bool((x == x[first][number]).all())
-        rows = f"{len(x):,} rows have {count:,} different inputs" if equal else f"The inputs are {count:,} sets of rows"
+        equal = (x == x[first][number]).all(axis=0)
+        rows = f"The inputs are {count:,} sets of rows "
+        if equal.all():
+            rows = f"{len(x):,} rows have {count:,} different inputs"
+        elif equal.mean() >= SHARE_TOGETHER:
+            rows += "whose values are the same in most columns"
+        else:
+            rows += "that hardly differ, far from each other"
         return [
             *told,
-            f"{rows}{'' if equal else ' whose values are the same in most columns'}: such rows are held out together "
-            "and count as one in every standard error. Other sets, or each row by itself: groups (--groups).",
+            f"{rows}: such rows are held out together and count as one in every standard error. Other sets, or each "
+            "row by itself: groups (--groups).",
         ]
 
     @property

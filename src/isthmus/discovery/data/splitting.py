@@ -5,10 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import ArrayLike, NDArray
 from pandas.util import hash_pandas_object
 
 from isthmus.discovery.choices import BY_CHANCE, REPEATED
+from isthmus.discovery.data.scaling import Standardiser
 from isthmus.errors import DataError
 from isthmus.tasks.arrays import in_parts
 
@@ -19,6 +21,9 @@ HASHED_FIRST = np.uint64(0x9E3779B97F4A7C15)  # odd, so that inputs and targets 
 LEAST = 1e-300  # that is divided by
 COLUMNS_OF_SERIES = 64  # at most, that are asked for how long its rows resemble each other
 LEVELS, TURNS = 20, 5  # values of a column, up to which it is one of a design; ups and downs of none made of another
+NEAR, GAP, STRAY = 30, 3.0, 0.1  # see `near_sets`
+PROBED, COMBINED = 256, 16  # rows and columns, there
+ROUNDING = 1e-6  # of distances that are differences of squares, in units of the spread
 LEAST_TOGETHER = 3  # columns; two are also the sine and the cosine of one angle
 MOST_SEED = 2**32 - 1  # that scikit-learn takes
 
@@ -147,6 +152,51 @@ def sets_of_rows(x: NDArray[np.float64]) -> SetsOfRows | None:
         sets = values[order[np.append(True, ~within)]][:, kept]
         if kept.sum() >= LEAST_TOGETHER and all(_most_turns(sets, along) >= TURNS for along in range(sets.shape[1])):
             return SetsOfRows(looked[kept], number.astype(np.int64))
+    return None
+
+
+def near_sets(x: NDArray[np.float64]) -> NDArray[np.int64] | None:
+    """A number of each row, the same for rows that hardly differ and lie far from all others; None where none do.
+
+    Runs whose inputs were measured each time are such sets. With distances in standardised columns there is a t > 0:
+
+        half of the rows have another one within t;  for all but `STRAY` of them none lies between t and `GAP` t,
+        and so no set has as many rows as are looked at around each, `NEAR`
+
+    More than `LEVELS` sets: fewer are classes, or kinds. Of many columns so many random combinations are looked at.
+    """
+    z = Standardiser.of(x).apply(x)
+    if z.shape[1] > COMBINED:
+        z = z @ np.random.default_rng(0).normal(size=(z.shape[1], COMBINED)) / z.shape[1] ** 0.5
+    reach = _reach(z) if z.shape[1] else None
+    if reach is None:
+        return None
+    from scipy.sparse import csr_array  # slow to import, and hardly any table has such sets
+    from scipy.sparse.csgraph import connected_components
+    from scipy.spatial import KDTree
+
+    pairs = KDTree(z).query_pairs(GAP**0.5 * reach, output_type="ndarray")
+    graph = csr_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(z), len(z)))
+    count, labels = connected_components(graph, directed=False)
+    first = np.unique(labels, return_index=True)[1]
+    if not LEVELS < count <= len(z) / 2 or (x == x[first][labels]).all():  # equal rows are those of `settings_of`
+        return None
+    return labels.astype(np.int64)
+
+
+def _reach(z: NDArray[np.float64]) -> float | None:
+    """The distance t of `near_sets`, if there is one around so many rows spread over the table."""
+    rows = np.unique(np.linspace(0, len(z) - 1, PROBED).astype(np.intp))
+    d = torch.cdist(torch.from_numpy(np.ascontiguousarray(z[rows])), torch.from_numpy(np.ascontiguousarray(z)))
+    d[torch.arange(len(rows)), torch.from_numpy(rows)] = torch.inf
+    distances = d.topk(min(NEAR, len(z) - 1), largest=False).values.numpy()
+    jump = (distances[:, 1:] / np.maximum(distances[:, :-1], ROUNDING)).argmax(axis=1)
+    ends = distances[np.arange(len(rows)), jump]  # of its set, around each row
+    for t in np.quantile(ends, np.linspace(0.5, 1, 26)):
+        beyond = distances > t
+        strays = (beyond & (distances <= GAP * t)).any(axis=1) | ~beyond[:, -1]
+        if t >= max(float(np.median(distances[:, 0])), ROUNDING) and strays.mean() <= STRAY:
+            return float(t)
     return None
 
 
