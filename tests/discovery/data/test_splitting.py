@@ -262,7 +262,7 @@ def clouds() -> dict[str, np.ndarray]:
         "equal rows": np.repeat(rng.normal(size=(50, 3)), 4, axis=0),
         "a few": np.vstack([rng.normal(size=(200, 3)), rng.normal(size=3) + 1e-4 * rng.normal(size=(8, 3))]),
         "constant": np.ones((50, 3)),
-        "a wall of digits": load_digits(return_X_y=True)[0],
+        "a wall of digits": np.asarray(load_digits(return_X_y=True)[0]),
     }
 
 
