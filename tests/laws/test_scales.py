@@ -135,3 +135,18 @@ def test_float32_values_certify_nothing_by_their_own_rounding() -> None:
         assert theory.antipodal_loop_certificate(corners).rank == 0
         certified += theory.antipodal_loop_certificate(corners.float()).rank
     assert certified == 0
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("centre", [1.0, 1e9, 1e-30])
+@pytest.mark.parametrize("shape", [(2, 1), (3, 1), (6, 2), (20, 3)])
+def test_samples_that_hardly_differ_cost_their_rank(shape: tuple[int, int], centre: float, spread: float) -> None:
+    """A constant that is nearly in the span of such a layer had cost 299,080 for 1, or was said to be impossible."""
+    A = centre * (2 + spread * torch.sin(normal(3, *shape)))
+    width, relative = shape[1], 1e-12 / spread
+    for bias in (False, True):
+        assert float(theory.cost_of_identity(A, bias=bias)) == pytest.approx(width, rel=relative)
+        weights = theory.least_norm_weights(A, 0 * A, effective_depth=1, bias=bias)
+        assert float(weights.square().sum()) == pytest.approx(width, rel=relative)
+    split = theory.energy_split(A, A, effective_depth=2)
+    assert split.coupling == pytest.approx(width, rel=relative)

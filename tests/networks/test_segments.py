@@ -3,7 +3,7 @@ import torch
 
 from closeness import assert_equals, assert_same_values, random
 from isthmus.errors import ShapeError
-from isthmus.networks import FullyConnected, jacobians, segment_pieces
+from isthmus.networks import FullyConnected, jacobians, output_range, segment_pieces
 from isthmus.networks.segments import SegmentPieces
 from tolerances import rounding
 
@@ -106,3 +106,28 @@ def test_a_short_steep_piece_keeps_its_digits() -> None:
     assert_equals(pieces.lipschitz_constant(), 1.0)
     with pytest.raises(AssertionError):
         assert_equals(by_differences, 1.0)
+
+
+@pytest.mark.parametrize("power", [-560, -300, 300, 560])
+def test_kinks_of_neurons_of_any_size_are_seen(power: int) -> None:
+    """Products of small preactivations vanish: a path through 0 was said to avoid it by 1."""
+    size = 2.0**power
+    network = FullyConnected.from_layers(
+        [
+            torch.tensor([[size], [-size]], dtype=torch.float64),
+            torch.tensor([[1 / size, 1 / size]], dtype=torch.float64),
+        ]
+    )
+    pieces = segment_pieces(network, torch.tensor([-1.0]), torch.tensor([1.0]))
+    assert pieces.breakpoints.tolist() == [0, 0.5, 1]
+    assert pieces.lipschitz_constant() == 1
+    assert pieces.distance_to(torch.zeros(1).double()) == 0
+
+
+def test_a_box_as_large_as_numbers_go_is_bounded() -> None:
+    network = FullyConnected.from_layers([torch.eye(2).double(), torch.ones(2, 2).double(), torch.eye(2).double()])
+    for lower, upper, largest in ((-1e308, 1.7e308, torch.inf), (-1e307, 1e307, 2e307)):
+        box = [torch.tensor([end, end], dtype=torch.float64) for end in (lower, upper)]
+        low, high = output_range(network, *box)
+        assert (low <= 0).all()
+        assert (high >= largest).all()

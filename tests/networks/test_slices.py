@@ -4,7 +4,7 @@ import torch
 from closeness import assert_equals, assert_same_values, random
 from isthmus.constructions import rank_one_interpolator, x_cross_example
 from isthmus.errors import ShapeError
-from isthmus.networks import FullyConnected, SliceCells, jacobians, slice_cells
+from isthmus.networks import FullyConnected, SliceCells, jacobians, segment_pieces, slice_cells
 from tolerances import rounding
 
 
@@ -95,6 +95,43 @@ def test_the_zero_network_has_rank_zero() -> None:
     cells = slice_cells(FullyConnected.from_layers([torch.zeros(2, 2)]), torch.zeros(2), torch.eye(2))
     assert cells.jacobian_rank()[0] == 0
     assert len(cells.polygons) == 1
+
+
+def resized_neurons(network: FullyConnected, powers: list[int]) -> FullyConnected:
+    """The same function: neuron i of the first layer times 2^powers[i], undone behind it."""
+    sizes = torch.tensor([2.0**power for power in powers], dtype=torch.float64)
+    weights, biases = network.written_layers()
+    assert biases is not None
+    return FullyConnected.from_layers(
+        [sizes[:, None] * weights[0], weights[1] / sizes, *weights[2:]], [sizes * biases[0], *biases[1:]],
+        negative_slope=network.negative_slope,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("powers", [[40] + [0] * 7, [-40] + [0] * 7, [200, -200] * 4, [500] * 8, [-500] * 8])
+def test_what_is_exact_does_not_depend_on_the_sizes_of_neurons(powers: list[int]) -> None:
+    """One tolerance of ties for a whole layer lost every cell of a neuron beside one that is 1e12 times as large."""
+    network = make()
+    usual, found = (slice_cells(one, ORIGIN, BASIS) for one in (network, resized_neurons(network, powers)))
+    assert len(found.polygons) == len(usual.polygons) > 5
+    assert_equals(found.lipschitz_constant(), usual.lipschitz_constant())
+    assert_affine_on_every_cell(network, found)
+    ends = ORIGIN - 2 * BASIS[0], ORIGIN + 2 * BASIS[1]
+    first, second = (segment_pieces(one, *ends) for one in (network, resized_neurons(network, powers)))
+    assert len(first.breakpoints) > 3
+    assert_same_values(first.breakpoints, second.breakpoints)
+    assert_equals(first.lipschitz_constant(), second.lipschitz_constant())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_neuron_whose_terms_cancel_cuts_nothing(seed: int) -> None:
+    """It is zero on the whole slice, and its rounding has both signs."""
+    first, second = random(8, 2, seed=seed), random(8, 8, seed=seed + 10)
+    away = torch.linalg.qr(second @ first, mode="complete").Q[:, 2:].mT  # on which nothing of the input is left
+    others = torch.cat([away, (second @ first)[:, :1].mT])
+    network = FullyConnected.from_layers([first, second, others, torch.ones(1, 7).double()], linear=(1, 2))
+    cells = slice_cells(network, torch.zeros(2).double(), torch.eye(2).double())
+    assert len(cells.polygons) == 2
 
 
 def test_bad_input_is_refused_in_words() -> None:

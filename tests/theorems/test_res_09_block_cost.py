@@ -24,6 +24,20 @@ def test_the_two_closed_forms_are_instances(lam: float, depth: int) -> None:
         assert_close(2 * one, two)
 
 
+@pytest.mark.parametrize("lam", [1e-250, 1e-200, 1e-20, 1.0, 1e20, 1e200])
+@pytest.mark.parametrize("depth", [1, 7, 1000])
+def test_the_closed_forms_at_every_size(lam: float, depth: int) -> None:
+    """(1 + alpha)^(-L) underflowed where sigma / f' is large: 65 orders of magnitude too much at 1e200 by 1e-200."""
+    sizes = torch.tensor([1e-200, 1e-100, 1.0, 1e100, 1e200], dtype=torch.float64)
+    one = torch.stack([block_cost(size[None], lambda t: lam * depth * t.square(), depth=depth) for size in sizes])
+    two = torch.stack([block_cost(size[None], lambda t: lam * t, depth=depth) for size in sizes])
+    for found, block_depth in ((one, 1), (two, 2)):
+        for cost, size in zip(found, sizes, strict=True):
+            wanted = resnet_cost(size[None], residual_weight=lam, depth=depth, block_depth=block_depth)
+            if 1e-300 < float(wanted) < 1e300:
+                assert_close(cost, wanted, relative=1e-11)
+
+
 def test_another_convex_cost_against_a_search() -> None:
     def block(t: Tensor) -> Tensor:
         return torch.expm1(t) + t.pow(4)

@@ -78,3 +78,12 @@ def test_the_room_shows_its_functions_and_types_only() -> None:
     assert sorted(dir(theory)) == sorted(theory.__all__)
     assert theory.linear_cost.__doc__ is not None
     assert theory.linear_cost.__module__ == "isthmus.theory.linear_costs"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "told"), [(torch.float32, "float32.*Give float64"), (torch.float64, "float64.*Rescale")]
+)
+def test_what_overflows_is_said_of_the_numbers_that_were_given(dtype: torch.dtype, told: str) -> None:
+    size = 1e24 if dtype is torch.float32 else 1e200
+    with pytest.raises(ValueError, match=told):
+        theory.curvature_lower_bound(torch.tensor([[[size]]], dtype=dtype), depth=10)

@@ -130,6 +130,21 @@ def test_a_bottleneck_shows_its_rank_and_balance_brings_two_bounds_more() -> Non
     assert gain > 0
 
 
+@pytest.mark.parametrize("depth", [50, 300])
+@pytest.mark.parametrize("shrinks", [0.0, 1e-9, 0.99e-6])
+def test_what_balance_lacks_is_charged(shrinks: float, depth: int) -> None:
+    """A chain that may count as balanced and whose norms fall all the way had larger activations than its bound."""
+    sizes = [(1 - shrinks) ** ((l - (depth - 1) / 2) / 2) for l in range(depth)]
+    chain = FullyConnected.from_layers(
+        [torch.tensor([[size]], dtype=torch.float64) for size in sizes], [torch.zeros(1).double()] * depth
+    )
+    bound = value(certificates(chain, torch.ones(1, 1).double()), "activation_norm_bound")
+    enters = np.cumprod([1.0, *sizes[:-1]])
+    assert_at_most(float((enters**2).mean()) + 1, bound)
+    if shrinks == 0:
+        assert bound == pytest.approx(2, rel=1e-10)
+
+
 def test_linear_networks_have_closed_forms() -> None:
     matrix = with_spectrum(0, [2.0, 0.5], 3, 4)
     network = balanced_linear_network(matrix, depth=4)

@@ -49,10 +49,11 @@ def output_range(
     weights, biases = network.written_layers()
     low, high = lower.to(weights[0].dtype), upper.to(weights[0].dtype)
     for l, weight in enumerate(weights, 1):
-        centre, radius = weight @ ((low + high) / 2), weight.abs() @ ((high - low) / 2)
+        centre, radius = weight @ (low / 2 + high / 2), weight.abs() @ (high / 2 - low / 2)
         if biases is not None:
             centre = centre + biases[l - 1]
-        low, high = centre - radius, centre + radius
+        low = (centre - radius).nan_to_num(-torch.inf, torch.inf, -torch.inf)  # what overflows is bounded by nothing
+        high = (centre + radius).nan_to_num(torch.inf, torch.inf, -torch.inf)
         if network.is_activated(l):
             low, high = _activated_range(low, high, network.negative_slope)
     return low, high

@@ -129,6 +129,6 @@ def in_float64(network: FullyConnected) -> FullyConnected:
 def _sign_changes(t: Tensor, z: Tensor) -> Tensor:
     """Where the columns of z, affine between consecutive t, change sign."""
     left, right = z[:-1], z[1:]
-    crossing = left * right < 0
-    share = left / torch.where(crossing, left - right, torch.ones_like(left))
+    crossing = left.sign() * right.sign() < 0  # products of small numbers vanish
+    share = 1 / (1 - torch.where(crossing, right / left, 0.0))  # and differences of large ones are infinite
     return (t[:-1, None] + t.diff()[:, None] * share)[crossing]

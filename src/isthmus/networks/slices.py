@@ -122,14 +122,14 @@ def slice_cells(
     with torch.no_grad():
         for l in range(1, network.depth):
             if network.is_activated(l):
-                z = _at_vertices(network, cells, origin, basis, l)
-                tolerance = 1e-12 * max(float(np.abs(values).max()) for values in z)
+                z, sizes = _at_vertices(network, cells, origin, basis, l)
+                tolerance = 1e-12 * sizes
                 cells = [
                     piece[:, :2]
                     for cell, values in zip(cells, z, strict=True)
                     for piece in _split_by_all(np.concatenate([cell, values], 1), tolerance, smallest)
                 ]
-        values = _at_vertices(network, cells, origin, basis, network.depth)
+        values, _ = _at_vertices(network, cells, origin, basis, network.depth)
         centroids = torch.from_numpy(np.stack([cell.mean(0) for cell in cells]))
         inside = jacobians(network, origin + centroids @ basis)
     polygons, corners = tuple(map(torch.from_numpy, cells)), tuple(map(torch.from_numpy, values))
@@ -168,23 +168,30 @@ def _with_area(vertices: list[NDArray[np.float64]]) -> Polygon | None:
     return np.stack(vertices) if len(vertices) >= 3 else None
 
 
-def _split_by_all(cell: Polygon, tolerance: float, smallest: float) -> list[Polygon]:
-    """A cell cut along the zero line of each of its value columns."""
+def _split_by_all(cell: Polygon, tolerance: NDArray[np.float64], smallest: float) -> list[Polygon]:
+    """A cell cut along the zero line of each of its value columns, with the tolerance of each."""
     pieces = [cell]
     heights = cell[:, 2:]
     for j in np.flatnonzero((heights.min(0) < -tolerance) & (heights.max(0) > tolerance)):
-        parts = [part for piece in pieces for part in split_polygon(piece, int(j) + 2, tolerance)]
+        parts = [part for piece in pieces for part in split_polygon(piece, int(j) + 2, float(tolerance[j]))]
         pieces = [part for part in parts if part is not None and polygon_area(part) > smallest]
     return pieces
 
 
 def _at_vertices(
     network: FullyConnected, cells: list[Polygon], origin: Tensor, basis: Tensor, position: int
-) -> list[NDArray[np.float64]]:
-    """Preactivations of a layer at the vertices of each cell."""
+) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]:
+    """Preactivations of a layer at the vertices of each cell; and of each neuron what its rounding is relative to.
+
+    That is the largest |W| |a| + |b|: of one neuron beside a much larger one all would be rounding, and of one whose
+    terms cancel nothing.
+    """
     points = origin + torch.from_numpy(np.concatenate(cells)) @ basis
-    values = walk(network, points)[position - 1].preactivation.numpy()
-    return np.split(values, np.cumsum([len(cell) for cell in cells])[:-1])
+    states = walk(network, points)
+    state, enters = states[position - 1], states[position - 2].activation if position > 1 else points
+    sizes = enters.abs() @ state.weight.abs().mT + (0.0 if state.bias is None else state.bias.abs())
+    values = np.split(state.preactivation.numpy(), np.cumsum([len(cell) for cell in cells])[:-1])
+    return values, sizes.amax(0).numpy()
 
 
 def _check_slice(

@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar, get_args, get_origin
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from isthmus.theory.annotated import checked, is_tensor, members
 from isthmus.theory.home import at_home
@@ -39,14 +40,14 @@ def bridged(function: Callable[P, R]) -> Callable[P, R]:
         try:
             found = function(**values)  # pyright: ignore[reportCallIssue]
         except (torch.linalg.LinAlgError, OverflowError) as error:
-            raise _out_of_range(function.__name__) from error
+            raise _out_of_range(function.__name__, values) from error
         except (RuntimeError, IndexError, TypeError, ValueError) as error:
             if complaints and not any(words in str(error) for words in ("needs ", function.__name__)):
                 raise complaints[0] from error
             raise
         if complaints:  # sizes that torch made fit
             raise complaints[0]
-        return _without_nan(function.__name__, found)
+        return _without_nan(function.__name__, found, values)
 
     @at_home
     @functools.wraps(function)
@@ -167,16 +168,20 @@ def _holds_numbers(value: object) -> bool:
     return all(isinstance(entry, int | float | np.number) or _holds_numbers(entry) for entry in entries)
 
 
-def _without_nan(call: str, found: R) -> R:
+def _without_nan(call: str, found: R, given: Mapping[str, Any]) -> R:
     """What a function found, unless it ran out of the range of numbers on the way."""
     if call not in _MAY_BE_NAN and _has_nan(found):
-        raise _out_of_range(call)
+        raise _out_of_range(call, given)
     return found
 
 
-def _out_of_range(call: str) -> ValueError:
+def _out_of_range(call: str, given: Mapping[str, Any]) -> ValueError:
+    narrow = [leaf.dtype for leaf in tree_leaves(dict(given)) if isinstance(leaf, Tensor) and leaf.is_floating_point()]
+    kind = next((dtype for dtype in narrow if dtype is not torch.float64), torch.float64)
+    cure = "Rescale them" if kind is torch.float64 else "Give float64 (.double()), or rescale them"
     return ValueError(
-        f"{call}: needs numbers that float64 can work with; these leave its range on the way. Rescale them."
+        f"{call}: needs numbers that {str(kind).removeprefix('torch.')} can work with; these leave its range on the "
+        f"way. {cure}."
     )
 
 

@@ -51,11 +51,13 @@ def least_weights(activation: Tensor, target: Tensor, *, bias: bool) -> LeastWei
     one, constant = positive.new_ones(n, int(bias)), target.new_zeros(int(bias), target.shape[1])
     c = U.mT @ one
     r = one - U @ c
+    r = r - U @ (U.mT @ r)  # once is not enough where little of the constant lies outside
     # the projection of what lies in the span misses it by some roundings of U: up to 1.3 of these were seen
     if apart := bias and float(r.detach().norm()) > 10 * rounding * n**0.5:
         outside = r.mT @ target / r.norm()
-        # the rounding of a large target beside the positive part is no constant: it would cost as much as it is large
-        there = outside.abs() > 10 * rounding * target.abs().amax(0) * n**0.5
+        # the rounding of a large target beside the positive part is no constant: it would cost as much as it is large;
+        # U is known up to rounding, so that the direction of r is the less the shorter it is
+        there = outside.abs() > 10 * rounding * target.abs().amax(0) * n / r.detach().norm()
         constant = torch.where(there, outside, 0.0) / r.norm()
     spanned = bias and not apart and len(s) > 0
     mean = target.mean(0, keepdim=True) if spanned else target.new_zeros(1, target.shape[1])

@@ -1,6 +1,7 @@
 """Rows of the ledger that rest on the layers of a network at the samples: kernels, representations, leaky streams."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -83,8 +84,21 @@ def _activation_bounds(found: NetworkFacts) -> Tensor:
     """B(x) of FC-39 at the samples of full rank."""
     layers, k, rows = layers_of(found), certain_rank(found), of_full_rank(found)
     logs = log_pseudo_determinant(jacobians_of(found)[rows], rank=k)
-    scale = float(_traces(found)[rows].max()) / layers.depth
+    scale = float(_traces(found)[rows].max()) / layers.depth * _price_of_imbalance(layers.weights)
     return activation_norm_bound(logs, rank=k, excess=layers.penalty - k * layers.depth, tangent_scale=scale)
+
+
+def _price_of_imbalance(weights: Sequence[Tensor]) -> float:
+    """What B(x) of FC-39 is more where balance is not exact: q^(-L).
+
+    Theorem 7 takes from balance that |W_l| does not fall with l, so that the mean of the first l of |W_i|^2 is at most
+    that of all. Where it falls by a factor q = min_{i < j} |W_j|^2 / |W_i|^2 < 1, the mean of the first l is at most
+    1/q times that of all, and (1 + c1 / (k L))^l at most q^(-L) times as large.
+    """
+    squares = torch.stack([weight.double().square().sum() for weight in weights])
+    least = float((squares / squares.cummax(0).values).min())
+    rounding = 2 * (max(weight.numel() for weight in weights) + 4) * torch.finfo(torch.float64).eps
+    return math.exp(-len(weights) * (math.log(least) + math.log1p(-rounding))) * (1 + rounding)
 
 
 def _tails(found: NetworkFacts) -> Tensor:

@@ -244,8 +244,8 @@ def block_cost(
     _check_convex(block)
     sigma = singular_values.detach().double()
 
-    def slope(alpha: Tensor) -> Tensor:
-        return block_slope(alpha) - sigma * torch.exp(-(depth + 1) * torch.log1p(alpha))
+    def rises(alpha: Tensor) -> Tensor:  # in logarithms: (1 + alpha)^(-L) underflows where sigma / f' is large
+        return block_slope(alpha).log() + (depth + 1) * torch.log1p(alpha) >= sigma.log()
 
     def block_slope(alpha: Tensor) -> Tensor:
         with torch.enable_grad():
@@ -255,11 +255,11 @@ def block_cost(
     low, high = torch.full_like(sigma, -700.0), torch.full_like(sigma, 700.0)
     for _ in range(70):
         middle = (low + high) / 2
-        rising = slope(middle.exp()) >= 0
+        rising = rises(middle.exp())
         low, high = torch.where(rising, low, middle), torch.where(rising, middle, high)
-    alpha = torch.where(slope(torch.zeros_like(sigma)) >= 0, 0.0, high.exp())
+    alpha = torch.where(rises(torch.zeros_like(sigma)), 0.0, high.exp())
     with torch.no_grad():
-        cost = sigma * torch.exp(-depth * torch.log1p(alpha)) + depth * block(alpha)
+        cost = torch.exp(sigma.log() - depth * torch.log1p(alpha)) + depth * block(alpha)
     return cost.sum(-1).to(singular_values.dtype)
 
 
