@@ -1,10 +1,13 @@
 """Jacobians of wide networks: reduced, they have the singular values of the full ones, single and stacked."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from closeness import random
 from isthmus.errors import ShapeError
 from isthmus.networks import (
     FullyConnected,
@@ -15,6 +18,7 @@ from isthmus.networks import (
     enclosed_jacobians,
     jacobians,
     reduced_jacobians,
+    walk,
 )
 from shape_checks import own_shape_checks
 from theorem_checks import assert_close
@@ -190,3 +194,41 @@ def test_the_rounding_of_a_bias_is_counted() -> None:
         biases = [torch.ones(1), torch.tensor([delta * eps - 1], dtype=torch.float64), torch.zeros(1)]
         network = FullyConnected.from_layers([one] * 3, biases)
         assert enclosed_jacobians(network, 0 * one).certain.tolist() == [certain], delta
+
+
+def deep(width: int, depth: int, slope: float, *, seed: int = 1) -> FullyConnected:
+    network = FullyConnected(5, 3, width=width, depth=depth, negative_slope=slope, seed=seed, dtype=torch.float32)
+    with torch.no_grad():
+        for bias in network.biases:
+            bias.copy_(0.1 * random(len(bias), seed=2).float())
+    return network
+
+
+@pytest.mark.parametrize("slope", [0.0, 0.3, -0.9])
+@pytest.mark.parametrize(("width", "depth"), [(6, 3), (10, 12), (40, 8), (40, 25)])
+def test_rounding_of_deep_networks_is_enclosed(width: int, depth: int, slope: float) -> None:
+    """Of float32, whose exact values are those of float64: as many bits apart as float64 is from the truth."""
+    network = deep(width, depth, slope)
+    exact = copy.deepcopy(network).double()
+    x = random(60, 5, seed=3).float()
+    found, true = enclosed_jacobians(network, x), jacobians(exact, x.double())
+    same = torch.stack([
+        ((mine.preactivation >= 0) == (theirs.preactivation >= 0)).all(1)
+        for mine, theirs in zip(walk(network, x)[:-1], walk(exact, x.double())[:-1], strict=True)
+    ]).all(0)  # fmt: skip
+    assert found.certain[~same].logical_not().all()
+    off = torch.linalg.matrix_norm(found.values.double() - true, 2)
+    assert (off <= found.error.double())[same].all()
+    loose = (found.error.double() / off)[same & (off > 0)].median()
+    assert loose < 1e6, "the bound is of the size of the rounding"
+    if depth <= 12:
+        assert found.certain.float().mean() > 0.5
+
+
+@pytest.mark.parametrize(("width", "depth"), [(10, 25), (50, 15), (64, 60)])
+def test_deep_networks_have_jacobians_that_float64_proves(width: int, depth: int) -> None:
+    """Products of Frobenius norms pass 1 / eps after a dozen layers: all samples had been said to lie on kinks."""
+    network = deep(width, depth, 0.0).double()
+    found = enclosed_jacobians(network, random(20, 5, seed=3))
+    assert found.certain.all()
+    assert found.error.max() < 1e-9 * torch.linalg.matrix_norm(found.values, 2).max()

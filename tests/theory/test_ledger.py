@@ -278,7 +278,7 @@ def test_a_kink_certifies_nothing() -> None:
     zero = FullyConnected.from_layers([torch.tensor([[1.0]]), torch.tensor([[-1.0]]), torch.tensor([[1.0]])])
     origin = torch.zeros(1, 1).double()
     assert jacobian_rank_lower_bound(jacobians(zero, origin), tolerance=1e-9).rank == 1
-    with pytest.raises(ValueError, match="all 1 lie on kinks"):
+    with pytest.raises(ValueError, match="All 1 lie on kinks"):
         certificates(zero, origin)
     beside = torch.tensor([[0.0], [1e-300], [-1.0], [2.0]], dtype=torch.float64)
     assert enclosed_jacobians(zero, beside).certain.tolist() == [False, True, True, True]

@@ -15,17 +15,12 @@ Weights written down by hand: `constructions`. Weights found by training: `train
 from isthmus.networks.caratheodory import caratheodory_prune
 from isthmus.networks.class_regions import ClassRegions, class_regions
 from isthmus.networks.depth_moves import MergedNetwork, compress_depth, insert_identity_layers, merge_layers
+from isthmus.networks.enclosed import EnclosedJacobians, enclosed_jacobians
 from isthmus.networks.facts import facts_of as facts_of  # registers what theory asks of a network
 from isthmus.networks.folding import balance_linear_runs, balanced_factors, fold_constant_neurons
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.intervals import output_range
-from isthmus.networks.jacobians import (
-    EnclosedJacobians,
-    ReducedJacobians,
-    enclosed_jacobians,
-    jacobians,
-    reduced_jacobians,
-)
+from isthmus.networks.jacobians import ReducedJacobians, jacobians, reduced_jacobians
 from isthmus.networks.layers import LayerState, walk
 from isthmus.networks.leaky import LeakyResNet
 from isthmus.networks.leaky_moves import releaked, retimed, with_steps

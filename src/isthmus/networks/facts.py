@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from isthmus.networks.departures import departure
+from isthmus.networks.enclosed import enclosed_jacobians
 from isthmus.networks.fully_connected import FullyConnected
-from isthmus.networks.jacobians import enclosed_jacobians
 from isthmus.networks.layers import activation_derivative, walk
 from isthmus.networks.leaky import LeakyResNet
 from isthmus.networks.network import Network
@@ -53,8 +53,9 @@ def _off_kinks(network: FullyConnected, x: Tensor | None) -> tuple[Tensor | None
     certain = enclosed_jacobians(network, x).certain
     if not bool(certain.any()):
         raise ValueError(
-            f"certificates: needs a sample where the function has a derivative; all {len(x)} lie on kinks as far as "
-            "float64 can tell. Move them a little."
+            f"certificates: needs a sample where the function has a derivative. All {len(x)} lie on kinks as far as "
+            "float64 can tell: move them a little. In very deep networks its rounding hides on which side they lie: "
+            "then take fewer layers; `costs` needs no samples."
         )
     return x[certain], tuple((~certain).nonzero()[:, 0].tolist())
 

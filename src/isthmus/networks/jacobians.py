@@ -1,6 +1,7 @@
-"""Jacobians of networks and functions at many points at once, and how far rounding can have moved them.
+"""Jacobians of networks and functions at many points at once.
 
-Largest rank over whole regions: `networks.segments`, `networks.slices`. Ranks and bounds from Jacobians: `theory`.
+How far rounding can have moved them: `enclosed`. Largest rank over whole regions: `networks.segments`,
+`networks.slices`. Ranks and bounds from Jacobians: `theory`.
 """
 
 from collections.abc import Mapping
@@ -8,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
 from isthmus.networks.departures import check_as_written, departure
 from isthmus.networks.fully_connected import FullyConnected
-from isthmus.networks.layers import LayerState, activation_derivative, walk
+from isthmus.networks.layers import activation_derivative, walk
 from isthmus.theory.bridge import as_torch
 from isthmus.theory.differentiation import Function, function_jacobians, in_precision_of
 from isthmus.theory.inputs import check_tensor
@@ -43,13 +44,13 @@ def jacobians(network: Function, x: Float[Tensor, "n ..."] | NDArray[Any] | list
     >>> networks.jacobians(network, torch.tensor([[1.0, -1.0]], dtype=torch.float64)).tolist()
     [[[1.0, 0.0]]]
     """
-    rows = _samples("jacobians", network, x)
+    rows = samples_of("jacobians", network, x)
     if isinstance(network, FullyConnected) and not departure(network, FullyConnected):
         return _product(network, rows, {})
     return function_jacobians(network, rows)
 
 
-def _samples(call: str, network: Function, x: object) -> Tensor:
+def samples_of(call: str, network: Function, x: object) -> Tensor:
     """Tensors, arrays and lists as tensors, in the precision of the network."""
     return in_precision_of(network, check_tensor(call, "x", as_torch(x)))
 
@@ -106,7 +107,7 @@ def reduced_jacobians(
     True
     """
     check_as_written("reduced_jacobians", network, FullyConnected)
-    rows = _samples("reduced_jacobians", network, x)
+    rows = samples_of("reduced_jacobians", network, x)
     with torch.no_grad():
         inner, inputs = without_excess((network.weights[0] if first is None else first).mT)
         ends = {1: inner.mT}
@@ -128,90 +129,14 @@ def _product(network: FullyConnected, x: Tensor, ends: Mapping[int, Tensor]) -> 
     with torch.no_grad():
         first, *others = walk(network, x)
         product = ends.get(1, first.weight).detach().expand(len(x), -1, -1)
-        product = _activated(network, 1, first.preactivation, product)
+        product = activated(network, 1, first.preactivation, product)
         for state in others:
             product = ends.get(state.position, state.weight) @ product
-            product = _activated(network, state.position, state.preactivation, product)
+            product = activated(network, state.position, state.preactivation, product)
         return product.contiguous()
 
 
-@dataclass(frozen=True, slots=True)
-class EnclosedJacobians:
-    """Jacobians of a network with bounds on their rounding.
-
-    Attributes:
-        values: as `jacobians` returns them.
-        error: for each sample, a bound on the operator norm of (values - the exact product of the weights).
-        certain: whether no preactivation is so near to 0 that rounding could have chosen its slope; where one is, this
-            may be the Jacobian of a neighbour, or of no point at all.
-
-    >>> network = isthmus.FullyConnected.from_layers([2 * torch.eye(2), torch.eye(2)])
-    >>> made = networks.enclosed_jacobians(network, torch.ones(1, 2).double())
-    >>> bool((made.error < 1e-12).all())
-    True
-    """
-
-    values: Float[Tensor, "n d_out d_in"]
-    error: Float[Tensor, " n"]
-    certain: Bool[Tensor, " n"]
-
-
-def enclosed_jacobians(
-    network: FullyConnected, x: Float[Tensor, "n d_in"] | NDArray[Any] | list[Any]
-) -> EnclosedJacobians:
-    """`jacobians` with what their rounding can be: pass `error` on to the bounds of `theory` (*upper bound*).
-
-        e_l = |W_l|_op e_{l-1} + (n + 2) eps |W_l|_F |P_{l-1}|_F,    P_l = D_l W_l P_{l-1} as computed
-
-    a sum of n products errs by at most (n + 2) eps times the sum of their magnitudes. The patterns D_l are those that
-    were computed: `certain` says where they are those of exact arithmetic. Neurons that are constant around a sample
-    have any slope there.
-
-    Args:
-        network: any fully connected network.
-        x: samples as rows, a tensor, an array or lists, in any precision.
-
-    Raises:
-        ShapeError: `x` does not fit the network. ValueError: its weights need not say what it computes, as with a hook.
-
-    Accuracy: the bound is first order in eps, with one part in a hundred to spare. Test: FC-13.
-
-    >>> network = isthmus.FullyConnected.from_layers([2 * torch.eye(2), torch.eye(2)])
-    >>> networks.enclosed_jacobians(network, torch.ones(1, 2).double()).values.tolist()
-    [[[2.0, 0.0], [0.0, 2.0]]]
-    """
-    check_as_written("enclosed_jacobians", network, FullyConnected)
-    rows = _samples("enclosed_jacobians", network, x)
-    with torch.no_grad():
-        product = torch.eye(network.dimensions[0], dtype=rows.dtype, device=rows.device).expand(len(rows), -1, -1)
-        error, unsure = product.new_zeros(len(rows)), product.new_zeros(len(rows))  # of J a_l, and of a_l
-        certain = torch.ones(len(rows), dtype=torch.bool, device=rows.device)
-        entering, number = rows, torch.finfo(rows.dtype)
-        for state in walk(network, rows):
-            unit = (state.weight.shape[1] + 2) * number.eps
-            total = torch.linalg.matrix_norm(state.weight)
-            # no smaller than the largest singular value, whatever its rounding
-            reach = torch.linalg.matrix_norm(state.weight, 2) * (1 + 8 * unit) if state.weight.numel() else total
-            sizes = torch.linalg.matrix_norm(product)
-            error = reach * error + unit * total * sizes + number.tiny * max(state.weight.shape)
-            moves = _reach(state, entering, unsure, unit)
-            product = state.weight @ product
-            if network.is_activated(state.position):
-                fixed = (state.preactivation.abs() > 1.01 * moves) | (product == 0).all(2)
-                certain &= fixed.all(1)
-            unsure, entering = 1.01 * moves.norm(dim=1), state.activation
-            product = _activated(network, state.position, state.preactivation, product)
-        return EnclosedJacobians(product, 1.01 * error, certain)
-
-
-def _reach(state: LayerState, entering: Tensor, unsure: Tensor, unit: float) -> Tensor:
-    """How far rounding can have moved each preactivation: what entered is wrong by `unsure`."""
-    rows = state.weight.norm(dim=1)
-    moved = rows * (unsure[:, None] + unit * entering.norm(dim=1)[:, None]) + torch.finfo(rows.dtype).tiny
-    return moved if state.bias is None else moved + unit * state.bias.abs()
-
-
-def _activated(network: FullyConnected, position: int, preactivation: Tensor, product: Tensor) -> Tensor:
+def activated(network: FullyConnected, position: int, preactivation: Tensor, product: Tensor) -> Tensor:
     """D_l P of the product P of the layers up to this one."""
     if not network.is_activated(position):
         return product
