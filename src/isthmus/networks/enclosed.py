@@ -109,7 +109,7 @@ def _closely(network: FullyConnected, rows: Tensor) -> tuple[Tensor, Tensor]:
         a_m - its exact value = sum_{l <= m} M_lm rho_l,   M_lm = D_m W_m .. W_{l+1} D_l,   |rho_l| <= r_l
         |its entry i|^2 <= (sum_l r_l^2) S_ii,   S = sum_l M_lm M_lm^T,   S <- D_m (W_m S W_m^T + 1) D_m
 
-    and so for the Jacobian. `grown` is S. Products of norms double with every layer of the usual initial weights, S does not.
+    and so for the Jacobian. `grown` is S. Products of norms double with every layer of initial weights, S does not.
     """
     wide, number = max(network.dimensions), torch.finfo(rows.dtype)
     product = torch.eye(network.dimensions[0], dtype=rows.dtype, device=rows.device).expand(len(rows), -1, -1)
