@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from isthmus import theory
-from theorem_checks import normal
+from theorem_checks import assert_close, normal
 
 A, B, J = normal(0, 6, 3), normal(1, 6, 3), normal(2, 4, 3, 2)
 LOOP = torch.tensor([[1, 0], [0.3, 1], [-1, 0.2], [0, -1]], dtype=torch.float64)
@@ -150,3 +150,18 @@ def test_samples_that_hardly_differ_cost_their_rank(shape: tuple[int, int], cent
         assert float(weights.square().sum()) == pytest.approx(width, rel=relative)
     split = theory.energy_split(A, A, effective_depth=2)
     assert split.coupling == pytest.approx(width, rel=relative)
+
+
+def test_edges_beyond_the_range_of_squares_make_no_path_longer() -> None:
+    """(.9 2^-537)^2 is rounded up to the least number there is."""
+    short = 0.9 * 2.0**-537
+    assert theory.partial_path_bounds([[0.0], [short], [0.75]])[1] <= short
+    assert theory.partial_path_bounds([[0.0], [1e-140], [0.75]])[1] == pytest.approx(1e-140, rel=1e-12)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e4, 1e8, 1e12])
+def test_slopes_of_a_kernel_regression_do_not_depend_on_where_it_lies(shift: float) -> None:
+    x = torch.arange(16, dtype=torch.float64).reshape(8, 2) / 8 + shift
+    usual, moved = (theory.kernel_ridge(at, x - shift, ridge=1e-3, bandwidth=1) for at in (x - shift, x))
+    found = moved.jacobian(x)
+    assert_close(found, usual.jacobian(x - shift), relative=1e-12)

@@ -1,9 +1,10 @@
+import numpy as np
 import pytest
 import torch
 
 from closeness import assert_equals, assert_same_values, random
 from isthmus.errors import ShapeError
-from isthmus.networks import FullyConnected, jacobians, output_range, segment_pieces
+from isthmus.networks import FullyConnected, jacobians, output_range, segment_pieces, slice_cells
 from isthmus.networks.segments import SegmentPieces
 from tolerances import rounding
 
@@ -131,3 +132,17 @@ def test_a_box_as_large_as_numbers_go_is_bounded() -> None:
         low, high = output_range(network, *box)
         assert (low <= 0).all()
         assert (high >= largest).all()
+
+
+def test_arrays_and_lists_are_points_as_tensors_are() -> None:
+    network = FullyConnected.from_layers([torch.eye(2).double(), torch.ones(1, 2).double()])
+    ends = [[-1.0, 0.5], [1.0, 0.5]]
+    wanted = segment_pieces(network, *map(torch.tensor, ends))
+    for kind in (list, np.array):
+        found = segment_pieces(network, kind(ends[0]), kind(ends[1]))
+        assert_same_values(found.breakpoints, wanted.breakpoints)
+        low, high = output_range(network, kind(ends[0]), kind(ends[1]))
+        assert (float(low), float(high)) == (0.5, 1.5)
+        assert len(slice_cells(network, kind([0.0, 0.0]), kind([[1.0, 0.0], [0.0, 1.0]])).polygons) == 4
+    with pytest.raises(TypeError, match=r"segment_pieces: needs start as a torch tensor; got str"):
+        segment_pieces(network, "a", ends[1])  # pyright: ignore[reportArgumentType]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from isthmus import theory
+from isthmus import networks, theory
 from isthmus.errors import ShapeError
 
 Call = Callable[[Tensor], object]
@@ -280,3 +280,17 @@ def test_layers_that_do_not_fit_are_refused() -> None:
 def test_every_exported_name_is_there_once() -> None:
     assert len(set(theory.__all__)) == len(theory.__all__)
     assert all(hasattr(theory, name) for name in theory.__all__)
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: theory.balancedness_slope(np.zeros((0, 1, 2)), np.zeros(0), effective_depth=1), "at least one layer"),
+        (lambda: theory.block_cost([1.0], lambda t: t.detach(), depth=2), "torch can differentiate; it detaches"),
+        (lambda: theory.features([[1.0, -2.0]], smoothing=-1), "features.*smoothing"),
+        (lambda: networks.rebalance("a"), "rebalance: needs a network; got str"),  # pyright: ignore[reportArgumentType]
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_words(call: Callable[[], object], told: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=told):
+        call()

@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -143,6 +144,20 @@ def test_what_balance_lacks_is_charged(shrinks: float, depth: int) -> None:
     assert_at_most(float((enters**2).mean()) + 1, bound)
     if shrinks == 0:
         assert bound == pytest.approx(2, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_penalty_bounds_from_above(seed: int) -> None:
+    network = FullyConnected.from_layers([normal(seed, 5, 4), normal(seed + 50, 3, 5)])
+    exact = sum(Fraction(entry) ** 2 for part in network.parameters() for entry in part.flatten().tolist())
+    assert Fraction(value(costs(network), "penalty")) >= exact
+
+
+def test_the_least_norm_of_linear_networks_is_not_called_that_of_activated_ones() -> None:
+    """The identity of [-1, 1] costs 2 of linear networks and 2 sqrt 2 of those with a relu."""
+    table = costs(FullyConnected.from_layers([torch.ones(1, 1), torch.ones(1, 1)], linear=(1,))).set_index("id")
+    assert table.of["FC-09"] == "least norm of linear networks of this depth"
+    assert table.of["FC-12"] == "R(f; L), activated where this is"
 
 
 def test_linear_networks_have_closed_forms() -> None:

@@ -62,12 +62,14 @@ def check_as_written(call: str, module: nn.Module, *kinds: type[nn.Module]) -> N
     refuse(call, module, departure(module, *kinds))
 
 
-def refuse(call: str, module: nn.Module, why: str) -> None:
+def refuse(call: str, module: object, why: str) -> None:
     """Raise where there is a reason, a `departure`, why the weights of a module need not say what it computes.
 
     Raises:
         ValueError: with the reason.
     """
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"{call}: needs a network; got {type(module).__name__}.")
     if why:
         raise ValueError(
             f"{call}: reads the weights of {type(module).__name__}, which need not say what it computes: it has {why}. "

@@ -18,6 +18,7 @@ from isthmus.networks.leaky import LeakyResNet
 from isthmus.networks.network import Network
 from isthmus.networks.residual_rewriting import as_fully_connected, stream_departure
 from isthmus.networks.resnet import ResNet
+from isthmus.theory.enclosures import rounded_up
 from isthmus.theory.network_facts import ConnectedLayers, LeakyStream, NetworkFacts, ResidualBlocks, facts_of
 
 AnyNetwork = TypeVar("AnyNetwork", bound=Network)
@@ -34,6 +35,11 @@ def _as_function(network: object, x: Tensor | None, why: str = "") -> NetworkFac
 
 def _weights(network: FullyConnected) -> tuple[Tensor, ...]:
     return tuple(w.detach() for w in network.weights)
+
+
+def _penalty(network: Network) -> float:
+    """No less than the exact one: it bounds norms, and bounds rest on it."""
+    return float(rounded_up(network.penalty(), sum(p.numel() for p in network.parameters())))
 
 
 def _at(network: FullyConnected, x: Tensor | None, **parts: Any) -> NetworkFacts:
@@ -69,7 +75,7 @@ def _connected(
     own = _double(network)
     x, passed_over = _off_kinks(own, x)
     layers = ConnectedLayers(
-        penalty=float(own.penalty()),
+        penalty=_penalty(own),
         weights=_weights(own),
         biases=tuple(None if l in without_bias else own.bias_of(l) for l in range(1, own.depth + 1)),
         negative_slope=own.negative_slope,
@@ -98,7 +104,7 @@ def _residual(network: ResNet, x: Tensor | None) -> NetworkFacts:
     own = _double(network)
     chain = as_fully_connected(own)
     x, passed_over = _off_kinks(chain, x)
-    blocks = ResidualBlocks(float(own.penalty()), own.residual_weight, own.depth, own.block_depth, own.linear)
+    blocks = ResidualBlocks(_penalty(own), own.residual_weight, own.depth, own.block_depth, own.linear)
     # no theorem knows of a waist; and that the chain is the network up to rounding is not proved
     return replace(_at(chain, x, blocks=None if own.waist else blocks, passed_over=passed_over), error=None)
 
@@ -110,7 +116,7 @@ def _leaky(network: LeakyResNet, x: Tensor | None) -> NetworkFacts:
     chain = as_fully_connected(own)
     x, passed_over = _off_kinks(chain, x)
     activations = None if x is None else torch.stack([state.activation for state in walk(own, x)[:-1]])
-    stream = LeakyStream(float(own.penalty()), own.effective_depth, own.has_bias, activations)
+    stream = LeakyStream(_penalty(own), own.effective_depth, own.has_bias, activations)
     return replace(_at(chain, x, stream=stream, passed_over=passed_over), error=None)
 
 

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.networks.fully_connected import FullyConnected
-from isthmus.networks.layers import check_numbers
+from isthmus.networks.layers import Points, as_points
 
 
 def output_range(
-    network: FullyConnected, lower: Float[Tensor, " d_in"], upper: Float[Tensor, " d_in"]
+    network: FullyConnected, lower: Float[Tensor, " d_in"] | Points, upper: Float[Tensor, " d_in"] | Points
 ) -> tuple[Float[Tensor, " d_out"], Float[Tensor, " d_out"]]:
     """Lower and upper bounds on each output over the box lower <= x <= upper (*lower bound*, *upper bound*).
 
@@ -38,12 +38,12 @@ def output_range(
     >>> float(lower), float(upper)
     (0.0, 2.0)
     """
+    lower, upper = as_points("output_range", lower=lower, upper=upper)
     d_in = network.dimensions[0]
     if tuple(lower.shape) != (d_in,) or tuple(upper.shape) != (d_in,):
         raise ShapeError(
             f"output_range: needs lower and upper of shape ({d_in},); got {tuple(lower.shape)}, {tuple(upper.shape)}."
         )
-    check_numbers("output_range", lower=lower, upper=upper)
     if not (lower <= upper).all():
         raise ValueError("output_range: needs lower <= upper in every feature and no NaN. Swap the bounds.")
     weights, biases = network.written_layers()

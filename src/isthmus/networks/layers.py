@@ -4,14 +4,19 @@ Everything that looks inside a network maps over `walk`. The other loops: `forwa
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from isthmus.errors import ShapeError
+from isthmus.theory.bridge import as_torch
+from isthmus.theory.inputs import check_tensor
+
+Points = NDArray[Any] | list[Any]  # what is taken for a tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,12 @@ def check_samples(call: str, x: Tensor, d_in: int) -> None:
     check_features(call, x, d_in)
     if not len(x):
         raise ShapeError(f"{call}: needs at least one sample, got none: exact on no data means nothing.")
+
+
+def as_points(call: str, **given: object) -> list[Tensor]:
+    """Tensors, arrays and lists as tensors of finite real floating-point numbers, in the order of their names."""
+    found = {name: check_tensor(call, name, as_torch(value)) for name, value in given.items()}
+    return list(found.values())
 
 
 def check_numbers(call: str, **tensors: Tensor | None) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from isthmus.errors import ShapeError
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.jacobians import jacobians
-from isthmus.networks.layers import check_numbers, walk
+from isthmus.networks.layers import Points, as_points, walk
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class SegmentPieces:
 
 
 def segment_pieces(
-    network: FullyConnected, start: Float[Tensor, " d_in"], end: Float[Tensor, " d_in"]
+    network: FullyConnected, start: Float[Tensor, " d_in"] | Points, end: Float[Tensor, " d_in"] | Points
 ) -> SegmentPieces:
     """The affine pieces of a network on the segment from `start` to `end` (*exact* up to rounding).
 
@@ -84,12 +84,12 @@ def segment_pieces(
     >>> networks.segment_pieces(network, torch.tensor([-1.0]), torch.tensor([1.0])).jacobians.flatten().tolist()
     [-1.0, 1.0]
     """
+    start, end = as_points("segment_pieces", start=start, end=end)
     d_in = network.dimensions[0]
     if tuple(start.shape) != (d_in,) or tuple(end.shape) != (d_in,):
         raise ShapeError(
             f"segment_pieces: needs points of shape ({d_in},); got {tuple(start.shape)} and {tuple(end.shape)}."
         )
-    check_numbers("segment_pieces", start=start, end=end)
     network, start, end = in_float64(network), start.double(), end.double()
     t = torch.tensor([0.0, 1.0], dtype=torch.float64, device=start.device)
     with torch.no_grad():

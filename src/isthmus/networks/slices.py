@@ -14,7 +14,7 @@ from torch import Tensor
 from isthmus.errors import ShapeError
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.jacobians import jacobians
-from isthmus.networks.layers import check_numbers, walk
+from isthmus.networks.layers import Points, as_points, walk
 from isthmus.networks.segments import check_relative, in_float64, largest_rank
 from isthmus.theory.home import at_home
 from isthmus.theory.spectra import power_sum
@@ -83,8 +83,8 @@ class SliceCells:
 @at_home
 def slice_cells(
     network: FullyConnected,
-    origin: Float[Tensor, " d_in"],
-    basis: Float[Tensor, "2 d_in"],
+    origin: Float[Tensor, " d_in"] | Points,
+    basis: Float[Tensor, "2 d_in"] | Points,
     *,
     lower: tuple[float, float] = (-1.0, -1.0),
     upper: tuple[float, float] = (1.0, 1.0),
@@ -114,6 +114,7 @@ def slice_cells(
     >>> len(networks.slice_cells(network, torch.zeros(2), torch.eye(2)).polygons)
     4
     """
+    origin, basis = as_points("slice_cells", origin=origin, basis=basis)
     _check_slice(network, origin, basis, lower, upper)
     network, origin, basis = in_float64(network).cpu(), origin.double().cpu(), basis.double().cpu()
     (u0, v0), (u1, v1) = lower, upper
@@ -203,7 +204,6 @@ def _check_slice(
             f"slice_cells: needs origin ({d_in},) and basis (2, {d_in}); got {tuple(origin.shape)} and "
             f"{tuple(basis.shape)}. Directions are rows."
         )
-    check_numbers("slice_cells", origin=origin, basis=basis)
     if not (lower[0] < upper[0] and lower[1] < upper[1]):
         raise ValueError(f"slice_cells(lower={lower}, upper={upper}): needs lower < upper in both coordinates.")
     singular_values = torch.linalg.svdvals(basis.double())

@@ -37,10 +37,10 @@ class KernelRidge:
         Its rank is min(d_out, d_in, m, affine dimension of the centres + 1) for generic x and noisy outputs; a
         bandwidth far below the distances underflows to rank 0.
         """
-        kernel = _gaussian(x, self.centres, self.bandwidth)
-        # sum_i k_i c_i (x_i - x)^T without an (n, m, d_in) tensor
-        moments = torch.einsum("nm,mo,mi->noi", kernel, self.coefficients, self.centres)
-        return (moments - (kernel @ self.coefficients)[:, :, None] * x[:, None, :]) / self.bandwidth**2
+        kernel, origin = _gaussian(x, self.centres, self.bandwidth), self.centres.mean(0)
+        # sum_i k_i c_i (x_i - x)^T without an (n, m, d_in) tensor; from among them: far away both parts cancel
+        moments = torch.einsum("nm,mo,mi->noi", kernel, self.coefficients, self.centres - origin)
+        return (moments - (kernel @ self.coefficients)[:, :, None] * (x - origin)[:, None, :]) / self.bandwidth**2
 
 
 def kernel_ridge(

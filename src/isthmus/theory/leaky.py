@@ -285,6 +285,8 @@ def balancedness_slope(
     """
     check_tensor("balancedness_slope", "weights", weights, ndim=3)
     check_positive("balancedness_slope", "effective_depth", effective_depth)
+    if not len(weights):
+        raise ShapeError("balancedness_slope: needs at least one layer; got none.")
     squares = weights.square().sum((1, 2))
     if alignment is not None and alignment.shape != steps.shape:
         raise ShapeError(

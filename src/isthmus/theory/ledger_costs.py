@@ -128,8 +128,9 @@ def _leaky_penalty(found: NetworkFacts) -> float:
 
 
 COSTS = (
-    Entry("FC-12", "penalty", "upper", "R(f; L)", lambda found: layers_of(found).penalty, (needs_layers,)),
-    Entry("FC-09", "linear_cost", "exact", "R(f; L)",
+    Entry("FC-12", "penalty", "upper", "R(f; L), activated where this is",
+          lambda found: layers_of(found).penalty, (needs_layers,)),
+    Entry("FC-09", "linear_cost", "exact", "least norm of linear networks of this depth",
           lambda found: _norm(found, _certain(found)), (needs_layers, _linear), unsure=_between(_norm)),
     Entry("FC-10", "diagonal_linear_cost", "exact", "least norm with diagonal matrices", _diagonal_norm,
           (needs_layers, _linear, _diagonal)),

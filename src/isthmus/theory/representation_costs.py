@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.errors import ShapeError
-from isthmus.theory.inputs import Real, check_positive, check_tensor
+from isthmus.theory.inputs import Real, check_finite, check_positive, check_tensor
 from isthmus.theory.least_weights import least_weights
 from isthmus.theory.ridge_values import accurate_value
 from isthmus.theory.scales import exponent, resized, shifted
@@ -96,7 +96,8 @@ def features(
         smoothing: eps >= 0; the positive part of t is then (t + sqrt(t^2 + eps^2)) / 2.
 
     Raises:
-        ValueError: NaN or infinity. TypeError: complex or integer tensor. ShapeError: fewer than 2 dimensions.
+        ValueError: NaN or infinity, a negative width. TypeError: complex or integer tensor. ShapeError: fewer than 2
+            dimensions.
 
     Source: Jacot and Kaiser 2024, section 1.3. Test: LEAKY-06.
 
@@ -104,6 +105,7 @@ def features(
     [[1.0, 0.0, 1.0]]
     """
     check_tensor("features", "activation", activation, least_ndim=2)
+    check_finite("features", "smoothing", smoothing, least=0.0)
     return lifted(activation, bias=bias, smoothing=float(smoothing))
 
 

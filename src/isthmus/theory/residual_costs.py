@@ -250,7 +250,10 @@ def block_cost(
     def block_slope(alpha: Tensor) -> Tensor:
         with torch.enable_grad():
             point = alpha.clone().requires_grad_()
-            return torch.autograd.grad(block(point).sum(), point)[0]
+            cost = block(point).sum()
+            if not cost.requires_grad:
+                raise TypeError("block_cost: needs block as a function that torch can differentiate; it detaches.")
+            return torch.autograd.grad(cost, point)[0]
 
     low, high = torch.full_like(sigma, -700.0), torch.full_like(sigma, 700.0)
     for _ in range(70):

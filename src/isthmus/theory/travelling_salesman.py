@@ -18,6 +18,7 @@ from isthmus.theory.inputs import check_depth, check_tensor
 from isthmus.theory.scales import exponent, resized, scaled_power, shifted
 
 _LARGEST_EXACT = 13
+_UNDERFLOWN = 1e-150  # of the largest coordinate: squares of shorter edges have lost digits
 _Distances = NDArray[np.floating]
 
 
@@ -95,6 +96,7 @@ def partial_path_bounds(points: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
         return torch.zeros(0, dtype=torch.float64)
     rows, size = _unit_rows(points)
     edges = np.sort(np.array(_spanning_tree(_distances(rows))[2]))
+    edges[edges < _UNDERFLOWN] = 0.0  # whose squares may have been rounded up
     lengths = shifted(torch.from_numpy(np.concatenate([[0.0], np.cumsum(edges)])), size)
     return rounded_down(lengths.clamp_max(sys.float_info.max), len(points) + points.shape[1])
 
