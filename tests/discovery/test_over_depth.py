@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from isthmus.discovery import discover
 from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.confidence import HeldOutCurve
@@ -189,3 +190,18 @@ def test_to_go_back_takes_back_what_depth_said() -> None:
     search.state = before
     assert [getattr(search, one.name) for one in fields(SearchState)] == [None] * len(fields(SearchState))
     assert {"over_depth", "deepest", "deep_scree"} <= {one.name for one in fields(SearchState)}
+
+
+@pytest.mark.slow
+def test_an_orbit_is_not_read_as_a_solid_with_confidence() -> None:
+    """Five functions of two columns on a closed orbit, 300 times of it: 3, sure, where rows fill one dimension."""
+    from scipy.integrate import solve_ivp
+
+    times = np.sort(np.random.default_rng(0).uniform(30, 130, 300))
+    flow = solve_ivp(lambda _t, s: (s[1], 5 * (1 - s[0] ** 2) * s[1] - s[0]), (0, 130), (2.0, 0.0), t_eval=times,
+                     rtol=1e-9, atol=1e-9)  # fmt: skip
+    x, v = flow.y
+    orbit = np.column_stack([x, v, x * v, x**2, np.tanh(v)])
+    for seed in range(3):
+        found = discover(orbit, ordered=True, effort="quick", seed=seed)
+        assert found.rank <= 2 or found.verdict is not Verdict.CONFIDENT

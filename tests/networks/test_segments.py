@@ -144,5 +144,5 @@ def test_arrays_and_lists_are_points_as_tensors_are() -> None:
         low, high = output_range(network, kind(ends[0]), kind(ends[1]))
         assert (float(low), float(high)) == (0.5, 1.5)
         assert len(slice_cells(network, kind([0.0, 0.0]), kind([[1.0, 0.0], [0.0, 1.0]])).polygons) == 4
-    with pytest.raises(TypeError, match=r"segment_pieces: needs start as a torch tensor; got str"):
+    with pytest.raises(TypeError, match="segment_pieces.*start.*str"):
         segment_pieces(network, "a", ends[1])  # pyright: ignore[reportArgumentType]

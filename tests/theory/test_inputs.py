@@ -285,9 +285,15 @@ def test_every_exported_name_is_there_once() -> None:
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: theory.balancedness_slope(np.zeros((0, 1, 2)), np.zeros(0), effective_depth=1), "at least one layer"),
-        (lambda: theory.block_cost([1.0], lambda t: t.detach(), depth=2), "torch can differentiate; it detaches"),
-        (lambda: theory.features([[1.0, -2.0]], smoothing=-1), "features.*smoothing"),
+        (
+            lambda: theory.balancedness_slope(torch.zeros(0, 1, 2), torch.zeros(0), effective_depth=1),
+            "at least one layer",
+        ),
+        (
+            lambda: theory.block_cost(torch.ones(1), lambda t: t.detach(), depth=2),
+            "it detaches",
+        ),
+        (lambda: theory.features(torch.ones(1, 2), smoothing=-1), "features.*smoothing"),
         (lambda: networks.rebalance("a"), "rebalance: needs a network; got str"),  # pyright: ignore[reportArgumentType]
     ],
 )

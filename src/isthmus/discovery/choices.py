@@ -41,6 +41,7 @@ LOST_RATIO = 2.0  # or so many times that of the largest rank
 CURVED_GAIN = 0.5  # held-out error over that of as many principal components up to which coordinates are curved
 AROUND = 1.15  # share by which the dimension that rows fill with their neighbours is read too low: 5 as 4.4, 7 as 6
 CLOSELY = 1.2  # and the most where it speaks against a rank found by work: disks of pixels fill 2.3 to 2.4, never 3
+FAR_FEWER = 2.2  # dimensions for each that rows fill, above which a first answer too is one: an orbit read 3, sure
 HALVES, MANY = 8, 40  # of the rows, that say how far directions scatter; rows from which they do
 ROWS_TO_WHITEN = 10  # rows for each column from which their covariance is known well enough to divide by
 PASSES, PASSES_THOROUGH = 10.0, 40.0  # first passes of the search that doubts are worth

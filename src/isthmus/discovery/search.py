@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, replace
 
 import torch
 
-from isthmus.discovery.choices import CLOSE, FILLED, HALVES, MANY, is_full, leaves_room
+from isthmus.discovery.choices import CLOSE, FAR_FEWER, FILLED, HALVES, MANY, is_full, leaves_room
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import decide, is_linear
 from isthmus.discovery.depth.between_rows import filled_dimension, local_dimension, near_dimension
@@ -34,6 +34,7 @@ from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import UnitRunner
 from isthmus.errors import NotConverged
 from isthmus.networks import FullyConnected
+from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading, Gain, running_minimum
 
 OfAllRows = tuple[CurveReading, Mapping[int, Gain]]  # the reading of their error, what more dimensions save of it
@@ -98,8 +99,10 @@ class Search:
             decision = held_against(decision, readings, self.over_depth)
         if not self.problem.autoencoding:
             decision = held_against_rows(decision, self.filled(decision.rank), who=COORDINATES, asked=asked)
-        elif self.in_doubt and self.over_depth is None:
-            decision = held_against_rows(decision, self.filled(decision.rank), asked=asked)
+        elif self.over_depth is None and decision.verdict is Verdict.CONFIDENT:
+            around = self.filled(decision.rank)
+            if self.in_doubt or decision.rank > FAR_FEWER * around:
+                decision = held_against_rows(decision, around, asked=asked)
         self.readings, self.decision = readings, decision
         self.runner.tracker.rank = decision.rank
 
