@@ -382,6 +382,16 @@ def test_all_columns_are_confident_where_the_rows_fill_them_and_no_deeper_networ
         assert decide(replace(full, local=local)).verdict is Verdict.DOUBTFUL
 
 
+def test_deeper_networks_that_keep_fewer_speak_against_a_rank_of_what_is_autoencoded() -> None:
+    for columns, deep in ((7, 3), (7, 4), (7, None), (None, 2), (3, 3)):
+        assert not any(
+            "deeper middle" in reason for reason in decide(replace(CLEAR, columns=columns, deep=deep)).reasons
+        )
+    decision = decide(replace(CLEAR, columns=7, deep=2))
+    assert (decision.rank, decision.verdict) == (3, Verdict.DOUBTFUL)
+    assert decision.reasons == ("Networks with a deeper middle keep 2 coordinates: 3 flat ones may be fewer, curved.",)
+
+
 def test_the_thresholds_themselves_are_good_enough() -> None:
     at = replace(CLEAR, objective=CurveReading(3, SHARP), scree=CurveReading(3, CLEAR_MARGIN))
     assert decide(at).verdict is Verdict.CONFIDENT

@@ -155,22 +155,24 @@ def test_complaints_of_the_search_are_kept() -> None:
     assert decision.reasons[-1] == "It was cut short."
 
 
+SURE = Readings(
+    ridge=1e-3, objective=CurveReading(3, 0.3), neighbours=((3e-3, CurveReading(3, 0.2)),),
+    scree=CurveReading(3, 0.5), jacobian_rank=3, widest=5, heldout_error=(1.0, 0.5, 0.2, 0.01, 0.0099),
+    linear_error=(1.0, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("autoencoding", [False, True])
 @pytest.mark.parametrize(("around", "verdict"), [(1.9, Verdict.DOUBTFUL), (2.9, Verdict.CONFIDENT)])
 def test_to_ask_for_a_depth_path_takes_back_no_doubt(
     autoencoding: bool, around: float, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever followed the advice of the doubt, without work on doubts, was told that all was sure."""
-    readings = Readings(
-        ridge=1e-3, objective=CurveReading(3, 0.3), neighbours=((3e-3, CurveReading(3, 0.2)),),
-        scree=CurveReading(3, 0.5), jacobian_rank=3, widest=5, heldout_error=(1.0, 0.5, 0.2, 0.01, 0.0099),
-        linear_error=(1.0, 0.6, 0.4, 0.3, 0.2, 0.1, 0.05),
-    )  # fmt: skip
     search = Search.__new__(Search)
     runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=0))
     search.problem, search.runner = replace(problem_of(np.eye(6), np.eye(6)), autoencoding=autoencoding), runner
     search.trained, search.scree, search.in_doubt = None, {}, True  # type: ignore[assignment] # pyright: ignore
-    monkeypatch.setattr(Search, "_read", lambda *_: readings)
+    monkeypatch.setattr(Search, "_read", lambda *_: SURE)
     monkeypatch.setattr(Search, "filled", lambda *_: around)
     search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     assert search.decision.verdict is verdict
@@ -178,6 +180,25 @@ def test_to_ask_for_a_depth_path_takes_back_no_doubt(
     search.beside(path)
     assert (search.decision.verdict, search.readings.deep) == (verdict, path.deep_rank)
     assert not any("--depth-path" in reason for reason in search.decision.reasons), "it was asked for"
+
+
+@pytest.mark.parametrize(
+    ("columns", "around", "verdict"),
+    [(6, 2.4, Verdict.DOUBTFUL), (6, 2.6, Verdict.CONFIDENT), (20, 1.4, Verdict.DOUBTFUL), (20, 1.6, Verdict.CONFIDENT),
+     (20, math.nan, Verdict.CONFIDENT)],
+)  # fmt: skip
+def test_a_first_answer_is_held_against_what_rows_fill(
+    columns: int, around: float, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of few columns closely; of many, as waves of rank 8 fill 4.3, only where it is twice as much."""
+    search = Search.__new__(Search)
+    runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=0))
+    search.problem = replace(problem_of(np.eye(columns), np.eye(columns)), autoencoding=True)
+    search.runner, search.trained, search.scree, search.in_doubt = runner, None, {}, False  # type: ignore[assignment] # pyright: ignore
+    monkeypatch.setattr(Search, "_read", lambda *_: SURE)
+    monkeypatch.setattr(Search, "filled", lambda *_: around)
+    search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    assert search.decision.verdict is verdict
 
 
 def test_to_go_back_takes_back_what_depth_said() -> None:

@@ -5,6 +5,7 @@ import pickle
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -190,12 +191,12 @@ def test_arguments_drawn_with_numpy_are_those_of_python(tmp_path: Path, regresso
 
 
 @pytest.mark.slow
-def test_random_state_may_be_a_generator_or_nothing(regressor: BottleneckRegressor) -> None:
-    one, other = (
-        BottleneckRegressor(**(SMALL | {"random_state": np.random.RandomState(3)})).fit(X, Y) for _ in range(2)
-    )
+@pytest.mark.parametrize("kind", [np.random.RandomState, np.random.default_rng])
+def test_random_state_may_be_a_generator_or_nothing(kind: Callable[[int], Any], regressor: BottleneckRegressor) -> None:
+    one, other = (BottleneckRegressor(**(SMALL | {"random_state": kind(3)})).fit(X, Y) for _ in range(2))
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
-    seed = int(np.random.RandomState(3).randint(2**31 - 1))
+    drawn = kind(3)
+    seed = int(drawn.randint(2**31 - 1) if isinstance(drawn, np.random.RandomState) else drawn.integers(2**31 - 1))
     assert one.discovery_.settings["seed"] == seed
     assert not np.array_equal(one.predict(X), regressor.predict(X)), "the seed matters, so the above could fail"
 

@@ -155,6 +155,11 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
     doubts += [*hidden_by_noise(readings, rank), *by_luck(readings, rank)]
     if is_linear(readings, rank):
         return doubts
+    if readings.columns is not None and readings.deep is not None and readings.deep < rank < readings.columns:
+        doubts.append(
+            f"Networks with a deeper middle keep {counted(readings.deep, 'coordinate')}: {rank} flat ones may be "
+            "fewer, curved."
+        )
     return doubts + unlearnt(readings, rank) + unevenly_lost(readings, rank) + _against_simpler_maps(readings, rank)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, fields, replace
 
 import torch
 
-from isthmus.discovery.choices import CLOSE, FAR_FEWER, FILLED, HALVES, MANY, is_full, leaves_room
+from isthmus.discovery.choices import CLOSE, FAR_FEWER, FILLED, HALVES, MANY, NARROW, is_full, leaves_room
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import decide, is_linear
 from isthmus.discovery.depth.between_rows import filled_dimension, local_dimension, near_dimension
@@ -101,7 +101,8 @@ class Search:
             decision = held_against_rows(decision, self.filled(decision.rank), who=COORDINATES, asked=asked)
         elif self.over_depth is None and decision.verdict is Verdict.CONFIDENT:
             around = self.filled(decision.rank)
-            if self.in_doubt or decision.rank > FAR_FEWER * around:
+            closely = self.in_doubt or self.problem.d_in <= NARROW
+            if closely or decision.rank > FAR_FEWER * around:
                 decision = held_against_rows(decision, around, asked=asked)
         self.readings, self.decision = readings, decision
         self.runner.tracker.rank = decision.rank

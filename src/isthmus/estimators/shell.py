@@ -118,6 +118,8 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _seed(self) -> int:
         if isinstance(self.random_state, int | np.integer):
             return int(self.random_state)
+        if isinstance(self.random_state, np.random.Generator):  # which scikit-learn does not know
+            return int(self.random_state.integers(2**31 - 1))
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _rows(self, X: Samples) -> Array:
