@@ -93,7 +93,9 @@ def test_every_command_is_one_that_there_is(command: str) -> None:
     chosen = group.commands[words[0]]
     if hasattr(chosen, "commands"):  # sweep PLAN is sweep run PLAN
         chosen = chosen.commands["run"]
-    context = chosen.make_context(words[0], words[1:])
+    # a command keeps the help option of the first context that it is in: without a parent -h is none, for good
+    parent = group.context_class(group, **group.context_settings)
+    context = chosen.make_context(words[0], words[1:], parent=parent)
     options = {parameter.name for parameter in chosen.params}
     assert set(context.params) <= options
 

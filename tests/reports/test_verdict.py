@@ -86,8 +86,8 @@ def test_a_rank_that_could_not_be_larger_is_said_to_be_so(
 def test_how_often_the_rank_comes_back_is_said() -> None:
     found = discoveries.discovery(readings={"resample_share": 0.985, "start_share": 0.5})
     assert said(verdict_of(found))["How stable"] == (
-        "The held-out error bends at 3 in 98 % of the resamples of the held-out rows, and 50 % of the starts have a "
-        "Jacobian of that rank."
+        "The held-out error bends at 3 in 98 % of the resamples of the held-out rows, and 50 % of the starts keep "
+        "as many before any number is imposed."
     )
     assert "How stable" not in said(verdict_of(discoveries.discovery()))
     remedy = {"name": "every row held out", "words": "held out every row once", "rank": 3, "verdict": "CONFIDENT"}

@@ -77,7 +77,7 @@ def stability_sentence(found: Discovery) -> str:
     which = "the rows that were held out first" if is_first else "the held-out rows"
     return (
         f"the held-out error {read} in {percent(rows)} of the resamples of {which}, and "
-        f"{percent(starts)} of the starts have a Jacobian of that rank."
+        f"{percent(starts)} of the starts keep as many before any number is imposed."
     )
 
 

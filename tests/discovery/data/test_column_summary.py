@@ -12,10 +12,10 @@ RNG = np.random.default_rng(0)
 A = RNG.standard_normal((400, 2))
 
 
-def said(*, ordered: bool = False, **columns: np.ndarray) -> str:
+def said(*, ordered: bool = False, targets: tuple[str, ...] = ("y",), **columns: np.ndarray) -> str:
     x = np.column_stack([A, *columns.values()])
     made = [InputColumn(name) for name in ("a", "b", *columns)]
-    return "\n".join(column_summary(x, made, ("y",), ordered=ordered)[1:])
+    return "\n".join(column_summary(x, made, targets, ordered=ordered)[1:])
 
 
 def test_a_plain_table_is_counted_and_nothing_else() -> None:
@@ -39,7 +39,11 @@ def test_classes_are_told_apart_and_columns_predicted() -> None:
 
 def test_what_stands_out_is_named() -> None:
     assert said(n=np.arange(7.0, 407)).startswith("column 'n': rises by one")
-    assert said(n=np.arange(7.0, 407), ordered=True) == ""
+    for clock in (np.arange(7.0, 407), np.cumsum(RNG.exponential(size=400))):
+        told = said(n=clock, ordered=True, targets=())
+        assert told.startswith("column 'n': rises from row to row: a clock is no state")
+        assert said(n=clock, ordered=True) == said(n=-clock, ordered=True, targets=()) == ""
+    assert said(n=np.sort(A[:, 0]).repeat(2)[:400], targets=()) == "", "sorted, with ties"
     assert said(n=RNG.permutation(400).astype(float)) == ""
     assert said(c=np.full(400, 2.5)) == ""  # `discover` warns of it
     assert said(d=5 - 1e8 * A[:, 1]) == "column 'd': the same as 'b' but for scale and origin."

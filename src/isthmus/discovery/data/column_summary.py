@@ -47,8 +47,9 @@ def column_summary(
     """
     still = constant_columns(x)
     moving = [i for i, column in enumerate(columns) if column.made is Made.NUMERIC and not still[i]]
-    counts = _counting(x)
+    counts, rises = _rising(x)
     counting = [i for i in moving if not ordered and counts[i]]
+    clocks = [i for i in moving if not targets and rises[i] and i not in counting]
     lighter, other = _heavy(x, [i for i in moving if i not in counting])
     sources = dict.fromkeys(column.source for column in columns)
     made = f" as {counted(len(columns), 'input')}" if len(sources) != len(columns) else ""
@@ -63,6 +64,7 @@ def column_summary(
             said.append(f"{listing(names, 'column')}: {what}.")
 
     note(counting, "rises by one from row to row, a number of the row perhaps: leave it out if it is no measurement")
+    note(clocks, "rises from row to row: a clock is no state, and would be a dimension of its own; then leave it out")
     for first, second in doubles(x, moving):
         note([second], f"the same as {quoted(columns[first].name)} but for scale and origin")
     note(lighter, f"{_TAILS}: take logarithms")
@@ -194,14 +196,16 @@ def _heavy(x: Float64[np.ndarray, "n d"], places: Sequence[int]) -> tuple[list[i
     return lighter, [i for i in heavy if i not in lighter]
 
 
-def _counting(x: Float64[np.ndarray, "n d"]) -> Bool[np.ndarray, " d"]:
-    """Which columns rise by one from row to row."""
-    found, last = np.full(x.shape[1], len(x) > 2), x[:0]  # noqa: PLR2004 - two rows are one step
+def _rising(x: Float64[np.ndarray, "n d"]) -> tuple[Bool[np.ndarray, " d"], Bool[np.ndarray, " d"]]:
+    """Which columns rise by one from row to row, and which rise at all in every row."""
+    by_one = np.full(x.shape[1], len(x) > 2)  # noqa: PLR2004 - two rows are one step
+    at_all, last = by_one.copy(), x[:0]
     for part in in_parts(x):
-        found &= (np.diff(part, axis=0) == 1).all(axis=0)
-        found &= (part[:1] - last == 1).all(axis=0)  # nothing comes before the first
+        for steps in (np.diff(part, axis=0), part[:1] - last):  # nothing comes before the first
+            by_one &= (steps == 1).all(axis=0)
+            at_all &= (steps > 0).all(axis=0)
         last = part[-1:].copy()
-    return found
+    return by_one, at_all
 
 
 def _excesses(
