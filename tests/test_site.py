@@ -79,7 +79,9 @@ def parsed(command: str) -> None:
     chosen = group.commands[words[0]]
     if hasattr(chosen, "commands"):  # sweep PLAN is sweep run PLAN
         chosen = chosen.commands["run"]
-    chosen.make_context(words[0], words[1:])
+    # a command keeps the help option of the first context that it is in: without a parent -h is none, for good
+    parent = known_commands.context_class(known_commands, **known_commands.context_settings)
+    chosen.make_context(words[0], words[1:], parent=parent)
 
 
 @pytest.mark.parametrize("page", sorted({*PAGES} - NOTES), ids=lambda p: p.relative_to(DOCS).as_posix())
