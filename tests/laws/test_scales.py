@@ -155,8 +155,10 @@ def test_samples_that_hardly_differ_cost_their_rank(shape: tuple[int, int], cent
 def test_edges_beyond_the_range_of_squares_make_no_path_longer() -> None:
     """(.9 2^-537)^2 is rounded up to the least number there is."""
     short = 0.9 * 2.0**-537
-    assert theory.partial_path_bounds([[0.0], [short], [0.75]])[1] <= short
-    assert theory.partial_path_bounds([[0.0], [1e-140], [0.75]])[1] == pytest.approx(1e-140, rel=1e-12)
+    assert theory.partial_path_bounds(torch.tensor([[0.0], [short], [0.75]], dtype=torch.float64))[1] <= short
+    assert theory.partial_path_bounds(torch.tensor([[0.0], [1e-140], [0.75]], dtype=torch.float64))[1] == pytest.approx(
+        1e-140, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("shift", [0.0, 1e4, 1e8, 1e12])
