@@ -39,7 +39,7 @@ from isthmus.sweeps.folder import INDEX
 from isthmus.sweeps.index import Index, Row, Status
 from isthmus.sweeps.run_table import run_columns
 from isthmus.sweeps.setup import prepared
-from isthmus.sweeps.store import Store, run_folder
+from isthmus.sweeps.store import Store, checked_run, run_folder
 from isthmus.sweeps.worker import Ending, Job, Report, versions
 from isthmus.training import Limits, fit
 from isthmus.training.losses import SQUARED, DataLoss
@@ -232,7 +232,7 @@ def main() -> None:
             f"{len(pickle.dumps(job))} as a job, {len(pickle.dumps(report))} as a report"
         )
         began = time.perf_counter()
-        checked = sum(store.checked(path.name, print) is not None for path in store.finished_folders())
+        checked = sum(checked_run(store.folder, path.name, print) is not None for path in store.finished_folders())
         print(f"checksums of a finished run: {1000 * (time.perf_counter() - began) / checked:.2f} ms", flush=True)
         each = scheduling(job, report, 100 if quick else 1000)
         print(f"client, scheduler and worker: {1000 * each:.2f} ms of the processor per job", flush=True)
