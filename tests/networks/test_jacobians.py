@@ -232,3 +232,20 @@ def test_deep_networks_have_jacobians_that_float64_proves(width: int, depth: int
     found = enclosed_jacobians(network, random(20, 5, seed=3))
     assert found.certain.all()
     assert found.error.max() < 1e-9 * torch.linalg.matrix_norm(found.values, 2).max()
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_constant_neuron_on_its_kink_hides_what_hangs_on_it(sign: int) -> None:
+    """Its slope does not matter, its value does: c = a + b up to rounding, and 1e12 (a + b - c) decides a sign."""
+    a, b = 1e6 / 3, 1e6 / 7
+    constants = torch.tensor([a, b, np.nextafter(a + b, np.inf), 0.0], dtype=torch.float64)
+    passed = torch.zeros(4, 3, dtype=torch.float64)
+    passed[3, 0] = 1.0
+    summed = torch.tensor([[sign, sign, -sign, 0.0], [0.0, 0.0, 0.0, 1.0]]).double()
+    last = torch.tensor([[-1e12, 1.0]], dtype=torch.float64)
+    weights = [passed, summed, last, torch.ones(1, 1).double()]
+    biases = [constants, *(torch.zeros(len(weight)).double() for weight in weights[1:])]
+    found = enclosed_jacobians(FullyConnected.from_layers(weights, biases), torch.ones(1, 3).double())
+    assert not found.certain.any()
+    biases[1][0] = -1.0  # far from its kink nothing hangs on it
+    assert enclosed_jacobians(FullyConnected.from_layers(weights, biases), torch.ones(1, 3).double()).certain.all()

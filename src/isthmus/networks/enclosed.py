@@ -122,17 +122,21 @@ def _closely(network: FullyConnected, rows: Tensor) -> tuple[Tensor, Tensor]:
         spread = weight @ grown @ weight.mT
         # what rounding can have taken from it
         slack = 4 * wide * number.eps * torch.linalg.matrix_norm(grown)[:, None] * weight.square().sum(1)
-        product = weight @ product
+        product, on_kink = weight @ product, torch.zeros_like(state.preactivation, dtype=torch.bool)
         if network.is_activated(state.position):
             along = spread.diagonal(dim1=1, dim2=2).clamp_min(0) + slack
             moves = (of_sums[:, None] * along).sqrt() + new
             certain &= _are_fixed(state, moves, product)
+            # a neuron that is constant may lie on its kink: its value is known up to what moved it, whatever its slope
+            on_kink = state.preactivation.abs() <= 1.01 * moves
+            of_sums = of_sums + torch.where(on_kink, 1.01 * moves, 0.0).square().sum(1)
         of_sums, entering = of_sums + new.square().sum(1), state.activation
         grown = spread + torch.eye(len(weight), dtype=rows.dtype, device=rows.device)
         grown.diagonal(dim1=1, dim2=2).add_(slack)
         if network.is_activated(state.position):
             slopes = activation_derivative(state.preactivation, network.negative_slope)
             grown = slopes[:, :, None] * grown * slopes[:, None]
+            grown.diagonal(dim1=1, dim2=2).add_(on_kink)
         product = activated(network, state.position, state.preactivation, product)
     return 1.01 * (of_product * torch.linalg.matrix_norm(grown)).sqrt(), certain
 
