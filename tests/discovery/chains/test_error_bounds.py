@@ -10,8 +10,7 @@ from torch import nn
 
 import isthmus
 from isthmus.discovery.chains.error_bounds import RowErrors, exceeding, upper_ratio
-from isthmus.discovery.chains.rows import spacing
-from isthmus.discovery.data.splitting import three_parts
+from isthmus.discovery.chains.rows import spacing, three_parts
 
 # no number that is drawn is above the last one of a row: the premise of the bound
 DRAWS: dict[str, tuple[Callable[[np.random.Generator, int], np.ndarray], float, float]] = {

@@ -16,7 +16,7 @@ from foreign_modules import samples
 from isthmus.discovery.chains import compression, exact_moves, polishing, rows
 from isthmus.discovery.chains.compression_search import CompressionSearch, entering
 from isthmus.discovery.chains.exact_moves import without_redundant_neurons
-from isthmus.discovery.chains.rows import MOST_ROWS, drawn, row_batches, spacing
+from isthmus.discovery.chains.rows import MOST_ROWS, drawn, row_batches, spacing, three_parts
 from isthmus.networks.opening import whole
 from isthmus.networks.stage_kinds import Stage, inner_chains
 
@@ -169,3 +169,27 @@ def test_distances_of_images_take_a_part_of_their_memory() -> None:
     before, by_products, by_copies = map(int, found.stdout.split())
     assert by_products - before <= 0.4 * 4 * 300 * WIDTH
     assert by_copies - before >= 4 * 300 * WIDTH, "the measure measures"
+
+
+@pytest.mark.parametrize(
+    ("num_rows", "sizes"), [(5, (1, 2, 2)), (60, (28, 12, 20)), (300, (140, 60, 100)), (900, (540, 180, 180))]
+)
+def test_of_three_parts_each_row_is_in_one(num_rows: int, sizes: tuple[int, int, int]) -> None:
+    parts = three_parts(num_rows, seed=0)
+    assert tuple(map(len, parts)) == sizes
+    assert sorted(int(i) for part in parts for i in part) == list(range(num_rows))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_that_lie_far_off_are_dealt_to_all_three_parts(seed: int) -> None:
+    apart = np.random.default_rng(seed).uniform(size=200)
+    rare = [3, 50, 51, 120, 121, 199]
+    apart[rare] = 10 + np.arange(6)
+    fit, choose, report = (set(part.tolist()) for part in three_parts(200, seed=seed, apart=apart))
+    assert 199 in report  # the farthest of them
+    assert 1 <= len(choose & {*rare}) <= 2
+    assert 2 <= len(report & {*rare}) <= 3
+    assert len(fit & {*rare}) >= 2
+    assert fit | choose | report == {*range(200)}
+    usual = [set(part.tolist()) for part in three_parts(200, seed=seed)]
+    assert [len(part) for part in usual] == [len(fit), len(choose), len(report)]

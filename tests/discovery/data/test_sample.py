@@ -291,3 +291,17 @@ def test_errors_that_rest_on_few_groups_say_so(groups: int, told: str) -> None:
     data = checked_data(X[:240], X[:240, :2], None)
     notes = Sample.of(data, Settings(), groups=np.arange(240) % groups).notes()
     assert notes == [] if not told else notes[0].startswith(f"Errors rest on {told}")
+
+
+@pytest.mark.parametrize("most", [None, 120])
+def test_several_series_given_as_one_are_told_from_where_on(most: int | None) -> None:
+    """Held-out blocks of each lie among fitted rows of the same: errors are those of series that were seen."""
+    t = np.arange(60) * 0.05
+    several = np.concatenate([np.stack([np.cos(t + 2 * i), np.sin(t + 2 * i), t * i], 1) for i in range(4)])
+    notes = Sample.of(checked_data(several, None, None), Settings(ordered=True), most=most).notes()
+    assert len(notes) == 1
+    assert notes[0].startswith("The series starts anew at 3 places, first near row 61: ")
+    for one in (Sample.of(checked_data(several[:60], None, None), Settings(ordered=True)), Sample.of(data(), SETTINGS)):
+        assert one.notes() == []
+    of_groups = Sample.of(checked_data(several, None, None), Settings(), groups=np.arange(240) // 60)
+    assert not any("starts anew" in note for note in of_groups.notes())

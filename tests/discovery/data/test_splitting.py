@@ -13,11 +13,11 @@ from isthmus.discovery.data.splitting import (
     copies,
     folds,
     heldout_rows,
+    joins,
     memory_of,
     near_sets,
     sets_of_rows,
     settings_of,
-    three_parts,
 )  # fmt: skip
 
 
@@ -62,30 +62,6 @@ def test_folds_keep_groups_and_blocks_whole() -> None:
     torn = folds(91, seed=0)
     assert set(labels[torn[0]]) & set(labels[~torn[0]])
     assert len(folds(91, seed=0, groups=np.arange(91) % 2)) == 2
-
-
-@pytest.mark.parametrize(
-    ("num_rows", "sizes"), [(5, (1, 2, 2)), (60, (28, 12, 20)), (300, (140, 60, 100)), (900, (540, 180, 180))]
-)
-def test_of_three_parts_each_row_is_in_one(num_rows: int, sizes: tuple[int, int, int]) -> None:
-    parts = three_parts(num_rows, seed=0)
-    assert tuple(map(len, parts)) == sizes
-    assert sorted(int(i) for part in parts for i in part) == list(range(num_rows))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_rows_that_lie_far_off_are_dealt_to_all_three_parts(seed: int) -> None:
-    apart = np.random.default_rng(seed).uniform(size=200)
-    rare = [3, 50, 51, 120, 121, 199]
-    apart[rare] = 10 + np.arange(6)
-    fit, choose, report = (set(part.tolist()) for part in three_parts(200, seed=seed, apart=apart))
-    assert 199 in report  # the farthest of them
-    assert 1 <= len(choose & {*rare}) <= 2
-    assert 2 <= len(report & {*rare}) <= 3
-    assert len(fit & {*rare}) >= 2
-    assert fit | choose | report == {*range(200)}
-    usual = [set(part.tolist()) for part in three_parts(200, seed=seed)]
-    assert [len(part) for part in usual] == [len(fit), len(choose), len(report)]
 
 
 def runs(mask: np.ndarray) -> list[int]:
@@ -215,6 +191,47 @@ def test_the_slowest_column_counts_and_what_does_not_vary_has_no_memory() -> Non
     assert memory_of(wide) == 1
     assert memory_of(1e200 * time) == memory_of(time)
     assert memory_of(time[:, 0]) == memory_of(time)
+
+
+def trajectories(noise: float = 0.0, *, count: int = 10, length: int = 200) -> np.ndarray:
+    """So many swings of a pendulum, each from a state of its own, one after another."""
+    rng, rows = np.random.default_rng(0), []
+    for _ in range(count):
+        angle, speed = rng.uniform(-2, 2, 2)
+        for _ in range(length):
+            speed -= 0.05 * np.sin(angle)
+            angle += 0.05 * speed
+            rows.append((angle, speed))
+    swings = np.array(rows)
+    return swings + noise * swings.std(0) * rng.normal(size=swings.shape)
+
+
+@pytest.mark.parametrize("scale", [1e-290, 1.0, 1e290])
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_series_of_several_tells_where_each_starts(noise: float, scale: float) -> None:
+    found = joins(trajectories(noise) * scale)
+    assert {*found.tolist()} <= {*range(200, 2000, 200)}, "nowhere else"
+    assert len(found) >= 5, "but where one starts close to the end of the last"
+
+
+@pytest.mark.parametrize(
+    "kind", ["one", "stray rows", "modulo a turn", "heavy tails", "no series", "a column", "short"]
+)
+def test_one_series_starts_anew_nowhere(kind: str) -> None:
+    rng, swing = np.random.default_rng(0), trajectories(count=1, length=1000)
+    phase = np.arange(1000) * 0.1
+    stray = swing.copy()
+    stray[[100, 500]] += 5
+    series = {
+        "one": swing,
+        "stray rows": stray,
+        "modulo a turn": np.stack([phase % (2 * np.pi), np.cos(phase), np.sin(phase)], 1),
+        "heavy tails": rng.standard_t(3, size=(2000, 3)).cumsum(0),
+        "no series": rng.normal(size=(2000, 4)) * rng.standard_t(1, size=(2000, 1)),
+        "a column": trajectories()[:, :1],
+        "short": trajectories(length=2, count=2),
+    }
+    assert len(joins(series[kind])) == 0
 
 
 def test_rows_measured_under_the_same_inputs_are_found_and_designs_let_be() -> None:

@@ -20,10 +20,9 @@ from isthmus.discovery.chains.module_input import checked_input, checked_output
 from isthmus.discovery.chains.not_slower import Timed, not_slower
 from isthmus.discovery.chains.polishing import POLISHES, polished_attempts
 from isthmus.discovery.chains.proofs import Proved, attempts, proved
-from isthmus.discovery.chains.rows import drawn, spacing
+from isthmus.discovery.chains.rows import drawn, spacing, three_parts
 from isthmus.discovery.chains.running_cost import TimedPasses, flops, num_parameters, race
 from isthmus.discovery.chains.sites import has_sites, refusals
-from isthmus.discovery.data.splitting import three_parts
 from isthmus.networks.arguments import module_argument, positive_argument
 from isthmus.networks.copies import copied_module
 from isthmus.networks.devices import made_on_cpu, with_gradients

@@ -18,6 +18,7 @@ from isthmus.discovery.data.splitting import (
     copies,
     folds,
     heldout_rows,
+    joins,
     memory_of,
     near_sets,
     sets_of_rows,
@@ -115,7 +116,7 @@ class Sample:
         if self.groups is not None and not self.by_inputs:
             return [*told, *self._few_groups()]
         if self.groups is None:
-            return told
+            return [*told, *self._joins()]
         _, first, number = np.unique(self.groups, return_index=True, return_inverse=True)
         x, count = self.everything.x, len(first)
         equal = (x == x[first][number]).all(axis=0)
@@ -130,6 +131,18 @@ class Sample:
             *told,
             f"{rows}: such rows are held out together and count as one in every standard error. Other sets, or each "
             "row by itself: groups (--groups).",
+        ]
+
+    def _joins(self) -> list[str]:
+        """Whether a series looks like several that were put one after another."""
+        x, y = self.data.x, self.data.y
+        rows = joins(x if y is x or self.data.loss.classes else np.concatenate([x, y], 1)) if self.ordered else []
+        if not len(rows):
+            return []
+        first = int(np.flatnonzero(self.taken)[rows[0]]) + 1
+        return [
+            f"The series starts anew at {counted(len(rows), 'place')}, first near row {first:,}: if it is several, one "
+            "after another, name them by groups (--groups) in the place of ordered; then whole ones are held out."
         ]
 
     def _few_groups(self) -> list[str]:

@@ -14,7 +14,6 @@ from isthmus.discovery.data.scaling import Standardiser
 from isthmus.errors import DataError
 from isthmus.tasks.arrays import in_parts
 
-MOST_OF_FEW = 100  # rows that report where that is more than a fifth
 BLOCKS = 20  # an ordered data set is cut into this many blocks, a fifth of which are held out
 STRETCHES = 10  # and each side of the split into so many that are drawn whole: neighbours resemble each other
 HASHED_FIRST = np.uint64(0x9E3779B97F4A7C15)  # odd, so that inputs and targets change places with another hash
@@ -23,6 +22,8 @@ COLUMNS_OF_SERIES = 64  # at most, that are asked for how long its rows resemble
 LEVELS, TURNS = 20, 5  # values of a column, up to which it is one of a design; ups and downs of none made of another
 NEAR, GAP, STRAY = 30, 3.0, 0.1  # see `near_sets`
 PROBED, COMBINED = 256, 16  # rows and columns, there
+JUMP, JUMPED = 10.0, 0.1  # see `joins`
+LEAST_SERIES, LEAST_MEMORY = 20, 5  # rows, and over how many they resemble each other, in what has joins
 ROUNDING = 1e-6  # of distances that are differences of squares, in units of the spread
 LEAST_TOGETHER = 3  # columns; two are also the sine and the cosine of one angle
 MOST_SEED = 2**32 - 1  # that scikit-learn takes
@@ -88,6 +89,27 @@ def memory_of(series: NDArray[np.float64]) -> int:
         apart = np.flatnonzero(rho < np.exp(-1.0))
         longest = max(longest, int(apart[0]) if len(apart) else n)
     return longest
+
+
+def joins(series: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows (n, d) of a series from which it starts anew, as where others were put one after another.
+
+        b_t = |z_{t+1} - 2 z_t + z_{t-1}| > max(JUMP median(b), JUMPED)  at t = r - 1 and r, not at r - 2 and r + 1
+
+    in half of the columns that vary and in two at least, z standardised: an angle that is taken modulo a turn, or one
+    switch, is no join; one row that lies far off bends at three t, and a fast passage at more. Rows that hardly
+    resemble their neighbours are no series. Of many columns so many spread over them are looked at.
+    """
+    columns = np.linspace(0, series.shape[1] - 1, min(series.shape[1], COLUMNS_OF_SERIES)).astype(np.intp)
+    x = np.asarray(series[:, np.unique(columns)], dtype=np.float64)
+    z = Standardiser.of(x).apply(x)  # without what does not vary
+    if len(z) < LEAST_SERIES or z.shape[1] < 2 or memory_of(z) < LEAST_MEMORY:
+        return np.empty(0, dtype=np.intp)
+    bend = np.abs(np.diff(z, n=2, axis=0))
+    far = bend > np.maximum(JUMP * np.median(bend, axis=0), JUMPED)
+    count = far.sum(axis=1)
+    bent = np.append(np.append(False, (count >= 2) & (2 * count >= z.shape[1])), False)
+    return np.flatnonzero(~bent[:-3] & bent[1:-2] & bent[2:-1] & ~bent[3:]) + 2
 
 
 def copies(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64] | None:
@@ -234,40 +256,6 @@ def folds(
     together = int(kept.max()) + 1
     part = (np.random.default_rng(seed).permutation(together) % count)[kept]
     return [part == number for number in range(min(count, together))]
-
-
-def three_parts(
-    num_rows: int, *, seed: int, apart: NDArray[np.floating] | None = None
-) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """Rows to fit on, to choose by and to report on, each in order.
-
-    A fifth choose. A fifth report, of few rows more, up to a third: what is proved of a network rests on them.
-
-    Args:
-        num_rows: at least 5.
-        seed: of the split.
-        apart: how far each row lies from the others. Every part then gets its share of those that lie far off, of
-            which there may be few, and the farthest one reports (measured: a kind of 3 rows in 100 was among those
-            that report by chance, or was not, and a network that fails on it was called good).
-    """
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(num_rows)
-    if apart is not None:
-        order = order[np.argsort(-apart[order], kind="stable")]
-    report = max(2, round(num_rows / 5), min(MOST_OF_FEW, num_rows // 3))
-    choose = max(2, round(num_rows / 5))
-    last = _one_of_each(order, report, rng)
-    others = order[~np.isin(order, last)]
-    middle = _one_of_each(others, choose, rng)
-    return np.sort(others[~np.isin(others, middle)]), np.sort(middle), np.sort(last)
-
-
-def _one_of_each(order: NDArray[np.intp], count: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """One row of each of so many stretches of equal length: of the first stretch its first, of the others any."""
-    ends = np.arange(count + 1) * len(order) // count
-    places = rng.integers(ends[:-1], ends[1:])
-    places[0] = 0
-    return order[places]
 
 
 def _share(fraction: float, count: int) -> int:
