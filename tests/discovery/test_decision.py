@@ -536,6 +536,8 @@ def test_a_task_that_is_linear_is_no_doubt_where_rows_fill_as_many_dimensions(li
         ((1.0, 0.6, 0.35, 1e-3, 5e-4, 3e-4, 2e-4), ""),
         ((1.0, 0.6, 0.35, 1e-3, 4e-7, 4e-7, 4e-7), "A linear map through at most 3"),  # bends at 4
         ((1.0, 0.6, 0.81, 1e-3, 1e-3, 1e-3, 1e-3), "A linear map through at most 3"),  # a network through 2 is as good
+        ((1.0, 0.6, 0.81, *[1e-15] * 4), "A linear map through 3 dimensions is exact, but through one fewer networks"),
+        ((1.0, 0.6, 0.79, *[1e-15] * 4), ""),
         ((1.0, 0.6, 9e-3, 1e-6, 1e-6, 1e-6, 1e-6), "A linear map through at most 3"),  # one through 2 beats networks
         ((1.0, 0.6, 1e-15, 1e-15, 1e-15, 1e-15, 1e-15), "A linear map through at most 3"),
         ((1.0, 0.6, 0.35, 9.9e-3, 1e-2, 1e-2, 1e-2), "Through 3 dimensions half of"),  # a network does better through 5

@@ -70,6 +70,20 @@ def test_a_linear_table_is_answered_at_once(noise: float) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("made", ["product", "square", ""])
+def test_a_column_that_others_make_is_no_dimension_of_a_linear_table(made: str) -> None:
+    """Six columns and a product of two of them lie in a linear space of seven, which they nearly fill."""
+    rng = np.random.default_rng(46)
+    columns = rng.normal(size=(2000, 6))
+    others = {"product": columns[:, :1] * columns[:, 1:2], "square": columns[:, :1] ** 2, "": columns[:, :0]}[made]
+    table = np.concatenate([columns, others], axis=1)
+    found = discover(np.concatenate([table, table @ rng.normal(size=(table.shape[1], 2))], axis=1), effort="quick")
+    assert found.rank == 6 or found.verdict is not Verdict.CONFIDENT
+    if not made:
+        assert (found.rank, found.verdict, found.is_linear) == (6, Verdict.CONFIDENT, True)
+
+
+@pytest.mark.slow
 def test_one_target_of_a_linear_combination_has_the_regression_of_all_rows() -> None:
     rng = np.random.default_rng(1)
     x, slopes = rng.standard_normal((150, 4)), np.array([1.0, -2.0, 0.5, 0.0])

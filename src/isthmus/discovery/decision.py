@@ -179,6 +179,12 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
     if rank == readings.columns:  # the identity is a linear map through all of them
         return [] if readings.straight else _against_fewer_curved(readings, rank)
     if rank < len(readings.linear_error) and mine > readings.errors_compared.raised(linear, AS_LINEAR):
+        if linear <= NOTHING_LEFT and _curves_are_of_use(readings, rank):
+            return [
+                f"A linear map through {counted(rank, readings.noun)} is exact, but through one fewer networks lose "
+                f"{readings.heldout_error[rank - 1]:.2g}, linear maps {readings.linear_error[rank - 1]:.2g}: some may "
+                "be functions of others."
+            ]
         return [
             f"A linear map through at most {rank} {readings.noun}s predicts better (relative error {linear:.3g}, here "
             f"{mine:.3g}): take that map, or give more data or starts."
@@ -197,14 +203,21 @@ def is_linear(readings: Readings, rank: int) -> bool:
         return False
     if not AROUND * readings.fills + FILLED >= rank:
         return False
+    if _curves_are_of_use(readings, rank):  # six columns and a product of two of them fill all but seven dimensions
+        return False
     if linear[rank] <= NOTHING_LEFT:
         return min(linear[:rank]) > NOTHING_LEFT
-    clearly_less = readings.errors_compared.raised(linear[rank - 1], LINEAR_GAIN)
-    if error[rank - 1] <= clearly_less or any(map(operator.lt, error[rank:], linear[rank:])):
+    if any(map(operator.lt, error[rank:], linear[rank:])):
         return False
     bend = scree_reading(linear, compared=readings.errors_compared)
     is_read = bend.rank == rank and bend.sharpness >= OUTVOTES
     return is_read and error[rank] < min(linear[:rank])
+
+
+def _curves_are_of_use(readings: Readings, rank: int) -> bool:
+    """Whether networks through one dimension fewer lose clearly less than linear maps do."""
+    linear, error = readings.linear_error, readings.heldout_error
+    return error[rank - 1] <= readings.errors_compared.raised(linear[rank - 1], LINEAR_GAIN)
 
 
 def _is_exactly_linear(readings: Readings, rank: int) -> bool:
