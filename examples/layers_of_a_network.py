@@ -1,5 +1,7 @@
 """Train a plain deep ReLU network, see its layers become an identity on few dimensions, and cut it there."""
 
+import math
+
 import torch
 
 import isthmus
@@ -16,8 +18,10 @@ def main() -> None:
     layers = isthmus.diagnose(network, x).layers
     for layer in layers.layer.values:
         row = layers.sel(layer=layer)
+        found = float(row.dimension_activation)
+        count = "no clear number of" if math.isnan(found) else f"{found:.0f}"
         print(
-            f"layer {layer}: {int(row.dimension_activation)} dimensions, "
+            f"layer {layer}: {count} dimensions, "
             f"nonlinearity {float(row.nonlinearity_impact):.2f}, identity defect {float(row.identity_defect):.2f}"
         )
     halves = isthmus.factorise(network.double(), x, result.rank)

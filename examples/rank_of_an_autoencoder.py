@@ -46,7 +46,7 @@ def say(network: isthmus.FullyConnected, layers: xr.Dataset) -> None:
         row, weight = layers.sel(layer=layer), network.weights[layer - 1].detach()
         s = row.activation_singular_values.values
         print(
-            f"layer {layer}: {int(row.dimension_activation)} dimensions (value 9 is {s[8] / s[7]:.0e} of value 8); "
+            f"layer {layer}: {float(row.dimension_activation):.0f} dimensions (value 9 is {s[8] / s[7]:.0e} of value 8); "
             f"rank of the weights {int(numerical_rank(weight))}"
         )
 
@@ -56,8 +56,9 @@ def main() -> None:
     network = trained(x, seed=1)
     diagnosis = isthmus.diagnose(network, x)
     say(network, diagnosis.layers)
-    narrow = diagnosis.layers.sel(layer=list(NARROW)).dimension_activation.values.tolist()
-    print(f"narrow layers: {narrow}; rank of the whole: {diagnosis.rank.estimate}")
+    narrow = diagnosis.layers.sel(layer=list(NARROW)).dimension_activation.values  # NaN where no number stands out
+    listed = ", ".join(f"{number:.0f}" for number in narrow)
+    print(f"narrow layers: {listed}; rank of the whole: {diagnosis.rank.estimate}")
 
 
 if __name__ == "__main__":

@@ -58,6 +58,10 @@ class Away(Tensor):
         """It holds numbers, whatever its device is called."""
         return False
 
+    def untyped_storage(self) -> torch.UntypedStorage:
+        """Where its numbers lie, by which views of a weight are known."""
+        return self.numbers.untyped_storage()
+
     def tolist(self) -> Any:
         """Its numbers, which a GPU gives too."""
         return self.numbers.tolist()

@@ -16,9 +16,14 @@ SAID = {
         "another start ends at the same objective: True",
     ],
     "gated_resnet": ["10 rows in the table by layer", "cut at layer "],
-    "layers_of_a_network": ["rank of the middle 2", "through 2 dimensions"],
+    "layers_of_a_network": [
+        "rank of the middle 2",
+        "layer 1: no clear number of dimensions",
+        "layer 4: 2 dimensions",
+        "through 2 dimensions",
+    ],
     "rank_of_an_autoencoder": [
-        "narrow layers: [8, 8, 8, 8, 8]; rank of the whole: 8",
+        "narrow layers: 8, 8, 8, 8, 8; rank of the whole: 8",
         *(f"layer {layer}: 8 dimensions" for layer in range(3, 8)),
         "rank of the weights 20",
     ],
