@@ -46,8 +46,8 @@ def say(network: isthmus.FullyConnected, layers: xr.Dataset) -> None:
         row, weight = layers.sel(layer=layer), network.weights[layer - 1].detach()
         s = row.activation_singular_values.values
         print(
-            f"layer {layer}: {row.dimension_activation.item():.0f} dimensions (value 9 is {s[8] / s[7]:.0e} of value 8); "
-            f"rank of the weights {int(numerical_rank(weight))}"
+            f"layer {layer}: {row.dimension_activation.item():.0f} dimensions "
+            f"(value 9 is {s[8] / s[7]:.0e} of value 8); rank of the weights {int(numerical_rank(weight))}"
         )
 
 
