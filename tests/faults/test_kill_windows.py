@@ -19,6 +19,7 @@ from command_lines import carried_out
 from isthmus.sweeps import sweep
 from isthmus.training.checkpoint import load_state
 from isthmus.training.fitting import Fitting
+from isthmus.writing.atomic import is_leftover
 from isthmus.writing.checksums import opened_json
 from sweep_plans import contents, write_plan
 
@@ -173,3 +174,28 @@ def ends_with(data: Path, words: list[str]) -> str:
     """What a command says that comes to train."""
     command = [sys.executable, str(data.with_name("driver.py")), TRAINING, *words]
     return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False).stderr
+
+
+FIRST_WRITES = {
+    "sweep": ["sweep", "plan.toml", "--out", "out", "--workers", "0"],
+    "figure": ["figure", "1", "--preset", "tiny", "--out", "out", "--workers", "1"],
+    "discover": [
+        "discover", "d.npy", "--target", "c6,c7", "--ridge", "1e-2", "--starts", "1", "--evaluations", "40",
+        "--no-pictures", "--out", "out",
+    ],
+    "fit": ["fit", "d.npy", *FIT, "--out", "out"],
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", FIRST_WRITES)
+def test_a_kill_while_the_first_file_is_written_leaves_a_folder_that_the_same_command_takes(
+    command: str, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_plan(tmp_path, "seed = [0]")
+    monkeypatch.chdir(tmp_path)
+    assert ends(data, "isthmus.writing.atomic:_sync", *FIRST_WRITES[command]) == -signal.SIGKILL
+    out = tmp_path / "out"
+    assert any(is_leftover(path) for path in out.rglob("*")), "it was killed with a file half-written"
+    assert ends(data, "", *FIRST_WRITES[command]) in {0, 3}
+    assert not any(is_leftover(path) for path in out.rglob("*"))

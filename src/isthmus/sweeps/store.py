@@ -31,7 +31,7 @@ from isthmus.sweeps.folder import (
 from isthmus.sweeps.index import Index, Row, Status, unwritable
 from isthmus.sweeps.run_files import Result, read_result
 from isthmus.sweeps.setup import Sections
-from isthmus.writing.atomic import remove_leftovers, write_bytes
+from isthmus.writing.atomic import is_leftover, remove_leftovers, write_bytes
 from isthmus.writing.checksums import opened_json, sealed_json
 from isthmus.writing.regular import NotAFile, contents
 
@@ -95,7 +95,8 @@ class Store:
         """
         if not (folder / HEAD).exists():
             known = {RUNS, FAILED, WORK, DAMAGED, INDEX, LOCK}
-            others = [p.name for p in folder.iterdir() if p.name not in known] if folder.is_dir() else []
+            inside = list(folder.iterdir()) if folder.is_dir() else []
+            others = [p.name for p in inside if p.name not in known and not is_leftover(p)]  # which a kill leaves here
             if others and not (folder / RUNS).is_dir():
                 raise SweepError(f"{folder}: holds other files ({others[0]}). Give a new or empty folder with --out.")
             folder.mkdir(parents=True, exist_ok=True)
