@@ -181,6 +181,25 @@ def test_the_middle_is_full_where_the_objective_reads_its_width(
     assert is_full(reading_of(curve, 1.0).rank, 5, most=most, widest=widest) == full
 
 
+@pytest.mark.parametrize(
+    ("read", "beside", "full"),
+    [
+        (23, (0, 24), True),
+        (22, (24,), True),
+        (21, (24,), False),
+        (23, (23, 8), False),
+        (8, (24,), False),
+        (24, (), True),
+    ],
+)
+def test_a_neighbouring_ridge_that_fills_networks_counts_where_the_chosen_one_nearly_does(
+    read: int, beside: tuple[int, ...], full: bool
+) -> None:
+    """71 columns of one size read 23 at the chosen ridge, 24 at the next, and lost .71 where PCA loses nothing."""
+    assert is_full(read, 24, beside=beside, most=71, widest=96) == full
+    assert not is_full(read, 24, beside=beside, most=24, widest=96)
+
+
 def ended(ridge: float, *objectives: float) -> SizeFindings:
     curve = {rank: minimum(value) for rank, value in enumerate(objectives, 1)}
     return SizeFindings(ridge, {ridge: [minimum(1.0)]}, Ladder(minimum(), len(curve), len(curve)), {ridge: curve})

@@ -33,6 +33,7 @@ OVERSHOOT = 2  # ranks above that of the trained network that the curves cover
 BELOW = 2  # ranks below a reading from which a neighbouring curve begins, and by which it goes on
 WHOLE = 24  # ranks that are all trained; of a longer curve those in steps of a quarter, and all around its reading
 LONG_CURVE, LONG_BESIDE = 20, 8  # about how many ranks of a curve with gaps are trained, and of one beside it
+NEARLY_FULL = 0.9  # of the room that networks have: 71 columns of one size read 23 of 24, and 24 at a smaller ridge
 WIDENED_COST = 2.0  # a whole search over its starts and curves, in time, at equal widths
 GLUED = 0.25  # error between rows, over the variance, from which a rank does not hold the data together
 GLUED_RATIO = 4.0  # and how many times that of the largest rank, whose error is noise and curvature
@@ -179,7 +180,7 @@ def steps_downwards(low: int, *, gaps: bool) -> list[int]:
     return list(range(max(low - BELOW, 1), low))
 
 
-def is_full(rank: int, room: int, *, most: int, widest: int) -> bool:
+def is_full(rank: int, room: int, *, beside: Collection[int] = (), most: int, widest: int) -> bool:
     """Whether the objective asks for as many dimensions as networks have room for, and wider ones may have more.
 
     What a start uses says less: noise fills all layers of a network whose objective reads 8.
@@ -187,12 +188,14 @@ def is_full(rank: int, room: int, *, most: int, widest: int) -> bool:
     Args:
         rank: that the objective reads.
         room: the largest rank that networks of this size can show.
+        beside: what it reads at neighbouring ridges, which counts where the rank is nearly all (`NEARLY_FULL`).
         most: rank that no map of these inputs to these targets exceeds.
         widest: room that is not exceeded.
 
     Test: discovery/test_choices.
     """
-    return room < min(most, widest) and rank >= room
+    read = max(rank, *beside) if beside and rank >= NEARLY_FULL * room else rank
+    return room < min(most, widest) and read >= room
 
 
 def leaves_room(seconds_left: float | None, spent: float, *, growth: float) -> bool:
