@@ -175,8 +175,12 @@ class Discovery(Shown):
     def rank_set(self) -> tuple[int, ...]:
         """The ranks that hold the truth of 95 of 100 tasks like this one; empty where too few were."""
         known = self.calibration
-        most = RANK_KINDS[self.kind].most(self.encoder.dimensions[0], self.decoder.dimensions[-1])
-        return known.ranks(self.rank, self.verdict, self.readings, most=most) if known else ()
+        return known.ranks(self.rank, self.verdict, self.readings, most=self.most_rank) if known else ()
+
+    @property
+    def most_rank(self) -> int:
+        """The rank that no map from these inputs to these targets exceeds."""
+        return RANK_KINDS[self.kind].most(self.encoder.dimensions[0], self.decoder.dimensions[-1])
 
     @property
     def directions(self) -> NDArray[np.float64] | None:

@@ -23,11 +23,11 @@ def probability_sentence(found: Discovery) -> str:
     known, share, ranks = found.calibration, found.probability, found.rank_set
     if known is None or share is None or not ranks:
         return ""
+    told = f"{percent(share)} that this is right, by {known.tasks} tasks of known rank (estimate)"
+    if len(ranks) > 1 and ranks[0] <= 1 and ranks[-1] == found.most_rank:
+        return f"{told}; of such tasks no rank can be left out."
     among = f"{ranks[0]}" if len(ranks) == 1 else f"among {ranks[0]} to {ranks[-1]}"
-    return (
-        f"{percent(share)} that this is right, by {known.tasks} tasks of known rank (estimate); in 95 of 100 such "
-        f"tasks the truth was {among}."
-    )
+    return f"{told}; in 95 of 100 such tasks the truth was {among}."
 
 
 def accuracy_sentence(found: Discovery) -> str:
