@@ -24,9 +24,10 @@ def probability_sentence(found: Discovery) -> str:
     if known is None or share is None or not ranks:
         return ""
     told = f"{percent(share)} that this is right, by {known.tasks} tasks of known rank (estimate)"
-    if len(ranks) > 1 and ranks[0] <= 1 and ranks[-1] == found.most_rank:
+    low, high = ranks[0], ranks[-1]
+    if low <= 1 < high == found.most_rank:
         return f"{told}; of such tasks no rank can be left out."
-    among = f"{ranks[0]}" if len(ranks) == 1 else f"among {ranks[0]} to {ranks[-1]}"
+    among = f"{low}" if low == high else f"among {low} to {high}"
     return f"{told}; in 95 of 100 such tasks the truth was {among}."
 
 

@@ -222,7 +222,7 @@ def test_one_series_starts_anew_nowhere(kind: str) -> None:
     phase = np.arange(1000) * 0.1
     stray = swing.copy()
     stray[[100, 500]] += 5
-    series = {
+    series: dict[str, np.ndarray] = {
         "one": swing,
         "stray rows": stray,
         "modulo a turn": np.stack([phase % (2 * np.pi), np.cos(phase), np.sin(phase)], 1),
