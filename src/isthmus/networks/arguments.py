@@ -199,6 +199,16 @@ def other_answers(found: object, what: str) -> str:
     )
 
 
+def answers_by_row(found: object, rows: int) -> int:
+    """How many tensors of numbers a module returned that have a row for each of so many samples.
+
+    Of the outputs of transformers those that stand in them themselves: what keys and values they keep is no answer.
+    """
+    leaves = found.to_tuple() if hasattr(found, "to_tuple") else _leaves(found)  # pyright: ignore[reportAttributeAccessIssue]
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.dtype.is_floating_point and leaf.ndim]
+    return sum(len(tensor) == rows for tensor in tensors)
+
+
 def _leaves(found: object) -> list[object]:
     if hasattr(found, "to_tuple"):  # the outputs of transformers
         found = found.to_tuple()  # pyright: ignore[reportAttributeAccessIssue]

@@ -500,6 +500,36 @@ def test_bad_input_is_refused(x: Tensor, tolerance: float, error: type[Exception
         isthmus.compress(module, x, tolerance=tolerance)
 
 
+class SeveralAnswers(nn.Module):
+    """Gives its output and something else, in a container of some kind."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.body, self.one, self.other = kind, dense(6, 24, 24), dense(24, 3), dense(24, 2)
+        self.double()
+
+    def forward(self, x: Tensor) -> object:
+        inner = self.body(x)
+        one, other = self.one(inner), self.other(inner)
+        return {
+            "tuple": (one, other), "dict": {"logits": one, "value": other}, "nested": (one, [{"value": other}]),
+            "state": (one, other[None]), "numbers": (one, other.argmax(1)),
+            "a loss": {"logits": one, "loss": one.sum()},
+        }[self.kind]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["tuple", "dict", "nested"])
+def test_several_answers_are_refused_as_the_bound_is_of_one(kind: str) -> None:
+    """The second head lost .74 of its spread beside a bound of .045."""
+    with pytest.raises(DataError, match="SeveralAnswers returns 2 tensors with a row per sample, .* picks one"):
+        isthmus.compress(SeveralAnswers(kind), samples(200, 6), tolerance=0.1)
+
+
+@pytest.mark.parametrize("kind", ["state", "numbers", "a loss"])
+def test_what_is_no_other_answer_by_rows_is_let_be(kind: str) -> None:
+    assert isthmus.compress(SeveralAnswers(kind), samples(200, 6), tolerance=0.1).error_bound <= 0.1
+
+
 @pytest.mark.parametrize("tolerance", ["0.1", None, [0.1], 1j, samples(2), -1.0, True - 1])
 def test_a_tolerance_of_another_kind_is_refused_in_words(tolerance: Any) -> None:
     with pytest.raises(ValueError, match=r"compress\(tolerance=.*needs a finite tolerance > 0"):

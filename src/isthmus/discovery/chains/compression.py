@@ -138,7 +138,8 @@ def compress(
     Raises:
         ValueError: `tolerance` is not positive and finite, or another `polish`.
         ShapeError: fewer than 5 samples.
-        DataError: NaN in the samples or in the answers, or the module fails on them; says with what.
+        DataError: NaN in the samples or in the answers, the module fails on them (says with what), or gives several
+            tensors with a row per sample: what is proved is of one.
 
     Accuracy: the error is measured in the module's own type. Source: ours (merging); pivoted QR and
     reduced-rank regression elsewhere. Test: discovery/chains/test_compression.
@@ -162,7 +163,7 @@ def _compressed(
     module: nn.Module, rows: "_Rows", tolerance: float, *, allow_slower: bool, polish: str | None
 ) -> Compression:
     old = copied_module(module).eval().requires_grad_(False)
-    targets = [checked_output("compress", old, part) for part in (rows.choosing, rows.reporting)]
+    targets = [checked_output("compress", old, part, alone=True) for part in (rows.choosing, rows.reporting)]
     chain, norms = without_batch_norms(chain_or_parts(old, rows.fitting))
     judged = errors_against(targets[0], rows.choosing)
     reported = errors_against(targets[1], rows.reporting, UNSEEN * tolerance, rows.reach)

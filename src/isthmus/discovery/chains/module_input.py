@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset
 from isthmus.diagnostics.samples import TARGETS, masks_nothing
 from isthmus.discovery.chains.rows import batches
 from isthmus.errors import DataError, ShapeError
-from isthmus.networks.arguments import answer_of, check_finite, tensor_argument, whole_numbers
+from isthmus.networks.arguments import answer_of, answers_by_row, check_finite, tensor_argument, whole_numbers
 from isthmus.networks.copies import on_copy
 from isthmus.tasks.foreign import stacked
 
@@ -81,12 +81,18 @@ def checked_input(call: str, module: nn.Module, x: object, *, least_rows: int) -
     return x.to(like) if x.is_floating_point() else x.to(like.device)
 
 
-def checked_output(call: str, module: nn.Module, x: Tensor) -> Tensor:
+def checked_output(call: str, module: nn.Module, x: Tensor, *, alone: bool = False) -> Tensor:
     """The output on samples, batch by batch.
+
+    Args:
+        call: who asks, for errors.
+        module: gives a tensor, or several, of which the first is taken.
+        x: samples.
+        alone: whether several are refused.
 
     Raises:
         DataError: the module fails on the samples (its own error, with what was being done), gives no tensor with
-            one entry per sample, or NaN.
+            one entry per sample, several if that is refused, or NaN.
     """
     outputs: list[Tensor] = []
     with torch.no_grad():
@@ -105,6 +111,11 @@ def checked_output(call: str, module: nn.Module, x: Tensor) -> Tensor:
                 raise DataError(
                     f"{call}: needs a module that gives one tensor with a row per sample; got {tuple(answer.shape)}. "
                     "Wrap it in a module whose forward picks that tensor."
+                )
+            if alone and (count := answers_by_row(output, len(rows))) > 1:
+                raise DataError(
+                    f"{call}: {type(module).__name__} returns {count} tensors with a row per sample, and errors are of "
+                    "one. Wrap it in a module whose forward joins those that matter (torch.cat), or picks one."
                 )
             outputs.append(answer)
     found = torch.cat(outputs)
