@@ -57,11 +57,13 @@ def factorise(
             of one tensor in and one out whose linear layers are not all bypassed by skip connections. Not changed.
         x: samples as rows (of a module, as it takes them; tokens and pixels count as samples of the subspace). Or a
             data set, or a DataLoader, all of whose batches are taken into memory without their targets.
-        rank: number of coordinates; None takes the largest gap in the spectrum of the layer (*estimate*).
+        rank: number of coordinates; None takes the least that a layer's spectrum has before its largest gap
+            (*estimate*).
         layer: layer to cut: its number among the linear layers that can be cut (hidden layers 1..L-1 of a
-            `FullyConnected`, l + 1 behind layer l = 0..L of a residual network), or its name as in `named_modules`;
-            None takes the one with the least error, the first of equals. The last linear layer is no choice where it is
-            the output. Convolutions are cut through channels where they are named, or where there is no linear layer.
+            `FullyConnected`, l + 1 behind layer l = 0..L of a residual network), or its name as in `named_modules`
+            (of one that runs again "name (call 2)"); None takes the one with the least error, the first of equals. The
+            last linear layer is no choice where it is the output. Convolutions are cut through channels where they are
+            named, or where there is no linear layer.
         heldout: rows on which `heldout_error` is that of the halves returned. Without them x is cut five times more
             with the same rank and layer, each time without another fifth of the rows (seed 0), and the error is that
             of all rows by the cut that had not seen them: fitted to fewer, so rather too large than too small.
@@ -127,7 +129,7 @@ def cut_network(
         states = walk(network, x)
         layers = [layer] if layer is not None else list(range(1, network.depth))
         if rank is None:
-            layers, rank = _narrowest(layers, [states[l - 1].preactivation for l in layers])
+            rank = _least_gap([states[l - 1].preactivation for l in layers])
         cuts = [_cut(network, states[l - 1].preactivation, x, rank, l) for l in layers]
     return min(cuts, key=lambda c: c.relative_error)
 
@@ -136,7 +138,7 @@ def gap_of(network: FullyConnected, x: Tensor) -> int:
     """Least gap rank over the hidden layers' centred pre-activations on `x` (*estimate*)."""
     with torch.no_grad():
         states = walk(network, x)[:-1]
-    return _narrowest([s.position for s in states], [s.preactivation for s in states])[1]
+    return _least_gap([s.preactivation for s in states])
 
 
 def joined(encoder: FullyConnected, decoder: FullyConnected, *, dtype: torch.dtype = torch.float64) -> FullyConnected:
@@ -149,10 +151,9 @@ def joined(encoder: FullyConnected, decoder: FullyConnected, *, dtype: torch.dty
     )
 
 
-def _narrowest(layers: list[int], preactivations: list[Tensor]) -> tuple[list[int], int]:
-    """The layers whose spectra have the least gap rank, and that rank."""
-    ranks = [int(spectral_gap_rank(torch.linalg.svdvals(z - z.mean(0)))) for z in preactivations]
-    return [l for l, r in zip(layers, ranks, strict=True) if r == min(ranks)], min(ranks)
+def _least_gap(preactivations: list[Tensor]) -> int:
+    """The least gap rank of their spectra."""
+    return min(int(spectral_gap_rank(torch.linalg.svdvals(z - z.mean(0)))) for z in preactivations)
 
 
 def _cut(network: FullyConnected, z: Tensor, x: Tensor, rank: int, layer: int) -> Factorisation[FullyConnected]:

@@ -33,13 +33,11 @@ def cut_module(module: nn.Module, x: Tensor, rank: int | None, *, layer: int | s
     places = _places(stages, layer)
     factors = {place: _preactivations(stages, x, place) for place in places}
     if rank is None:
-        ranks = {place: int(spectral_gap_rank(torch.linalg.svdvals(factors[place].centred))) for place in places}
-        rank = max(min(ranks.values()), 1)
-        places = [place for place in places if ranks[place] <= rank]
+        rank = max(min(int(spectral_gap_rank(torch.linalg.svdvals(factors[place].centred))) for place in places), 1)
     halves = [_cut(stages, place, factors[place], rank) for place in places]
     errors = [_error_of(nn.Sequential(*pair), target, x) for pair in halves]
     best = min(range(len(places)), key=errors.__getitem__)
-    return Factorisation(*halves[best], rank, stages[places[best]].name, errors[best])
+    return Factorisation(*halves[best], rank, _name_of(stages, places[best]), errors[best])
 
 
 def _places(stages: Sequence[Stage], layer: int | str | None) -> list[int]:
@@ -51,7 +49,7 @@ def _places(stages: Sequence[Stage], layer: int | str | None) -> list[int]:
     weights = [i for i, stage in enumerate(stages[:-1]) if is_weighted(stage.module)]
     linear = [i for i in weights if isinstance(stages[i].module, nn.Linear)]
     places = [*linear, *(i for i in weights if i not in linear)]  # linear ones keep their numbers
-    names = [stages[i].name for i in places]
+    names = [_name_of(stages, i) for i in places]
     known = ", ".join(f"{number} {name!r}" for number, name in enumerate(names, 1)) or "none"
     if isinstance(layer, str) and layer not in names:
         raise ValueError(f"factorise(layer={layer!r}): {_why_not(stages, layer)} Layers that can be cut: {known}.")
@@ -65,6 +63,13 @@ def _places(stages: Sequence[Stage], layer: int | str | None) -> list[int]:
     if isinstance(layer, int):
         return [places[layer - 1]]
     return (linear or places) if layer is None else [places[names.index(layer)]]
+
+
+def _name_of(stages: Sequence[Stage], place: int) -> str:
+    """The name of the layer at a place; of one that runs several times "name (call 2)" from the second time on."""
+    name = stages[place].name
+    call = 1 + sum(stage.name == name for stage in stages[:place])
+    return name if call == 1 else f"{name} (call {call})"
 
 
 def _obstacles(stages: Sequence[Stage]) -> str:
