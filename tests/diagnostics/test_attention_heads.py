@@ -137,6 +137,40 @@ def test_spectra_are_those_of_the_products(names: tuple[str, str, str, str]) -> 
         assert np.isclose(found["balance_gap_share"].values[row, head], 1 - nuclear / squares)
 
 
+def attention_of(kind: str) -> nn.Module:
+    """An attention of transformers that packs query, key and value in a way of its own, causal, without biases."""
+    import transformers as t
+
+    many = kind.endswith("many keys")
+    if kind.startswith("bigcode"):
+        of = t.GPTBigCodeConfig(vocab_size=13, n_positions=8, n_embd=12, n_layer=1, n_head=3, multi_query=not many)
+        model: nn.Module = t.GPTBigCodeForCausalLM(of)
+    else:
+        model = t.GPT2LMHeadModel(t.GPT2Config(vocab_size=13, n_positions=8, n_embd=12, n_layer=1, n_head=3))
+    found = model.get_submodule("transformer.h.0.attn").eval()
+    with torch.no_grad():
+        for name, parameter in found.named_parameters():
+            parameter.zero_() if name.endswith("bias") else parameter.normal_()
+    return found
+
+
+@needs_transformers
+@pytest.mark.parametrize("kind", ["gpt2", "bigcode, many keys", "bigcode, one key"])
+def test_the_heads_that_are_read_compute_what_the_attention_does(kind: str) -> None:
+    """Names are the same, and the rows of query, key and value stand in three orders."""
+    with warnings.catch_warnings(), torch.random.fork_rng():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        module, x = attention_of(kind), samples(2, 5, 12)
+        [heads] = heads_of(module).values()
+        with torch.no_grad():
+            wanted = module(x)[0]
+    q, k, v = (torch.einsum("btd,hsd->bhts", x, part) for part in (heads.query, heads.key, heads.value))
+    mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    found = torch.einsum("bhts,hds->btd", mixed, heads.out)
+    assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-4 * float(wanted.abs().max()))
+
+
 def test_what_is_no_attention_or_does_not_fit_has_no_heads() -> None:
     odd = Attention(("q", "k", "v", "o"), 2, 3)
     odd.num_heads = 4  # of six features

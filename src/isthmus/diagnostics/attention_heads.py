@@ -113,11 +113,19 @@ class Packed:
     def heads_of(self, module: nn.Module) -> HeadWeights | None:
         """The heads of a module."""
         packed, out = (_matrix(module, name) for name in self.names)
-        if packed is None or out is None or len(packed) % 3:
+        if packed is None or out is None or getattr(module, "new_decoder_architecture", False):
+            return None  # groups of heads that share a key (Falcon)
+        shares = getattr(module, "multi_query", None)  # GPTBigCode and Falcon: one key and value for all,
+        if shares:
+            width = out.shape[1]
+            query, key_and_value = packed[:width], packed[width:]
+            parts = (query, *key_and_value.chunk(2), out) if len(key_and_value) % 2 == 0 else None
+            return parts and HeadWeights.of(parts, _count(module, width), self.names[1])
+        if len(packed) % 3:
             return None
         width = len(packed) // 3
         count = _count(module, width)
-        if self.by_head and count and not width % count:
+        if (self.by_head or shares is False) and count and not width % count:
             packed = packed.reshape(count, 3, -1, packed.shape[1]).movedim(1, 0).reshape(len(packed), -1)
         query, key, value = packed.chunk(3)
         return HeadWeights.of((query, key, value, out), count, self.names[1])
