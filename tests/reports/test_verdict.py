@@ -287,6 +287,10 @@ def test_what_the_readings_suggest_is_not_said_twice() -> None:
     found = replace(found, rank=replace(found.rank, estimate=None, missing="no gap", lower=1, upper=3))
     said = verdict_of(found).headline
     assert said == "Through 2 dimensions, which its readings suggest, 6 % of the output is lost."
+    less = cuts.assign(lost_at_suggested=("place", [0.06, 0.014]))
+    assert verdict_of(replace(found, cuts=less)).headline == (
+        "Through 2 dimensions, which its readings suggest, 6 % of the output is lost; behind another layer 1.4 % is."
+    )
     cuts.attrs["suggested"] = 3
     assert verdict_of(found).headline.startswith("Through 2 dimensions 6 % of the output is lost")
 

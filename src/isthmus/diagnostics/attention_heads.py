@@ -117,10 +117,9 @@ class Packed:
             return None  # groups of heads that share a key (Falcon)
         shares = getattr(module, "multi_query", None)  # GPTBigCode and Falcon: one key and value for all,
         if shares:
-            width = out.shape[1]
-            query, key_and_value = packed[:width], packed[width:]
-            parts = (query, *key_and_value.chunk(2), out) if len(key_and_value) % 2 == 0 else None
-            return parts and HeadWeights.of(parts, _count(module, width), self.names[1])
+            width, size = out.shape[1], (len(packed) - out.shape[1]) // 2
+            query, key, value = packed[:width], packed[width : width + size], packed[width + size :]
+            return HeadWeights.of((query, key, value, out), _count(module, width), self.names[1])
         if len(packed) % 3:
             return None
         width = len(packed) // 3

@@ -39,7 +39,8 @@ def _headline(found: Diagnosis) -> str:
     rank, cuts = found.rank, found.cuts
     said, k = _suggested(rank, is_cut=cuts is not None), _number(found)
     if cuts is None or k is None:
-        return (_of_cuts(found) if cuts is not None else "") or said
+        here = _of_cuts(found) if cuts is not None else None
+        return _lost_sentence(*here) if here else said
     lost = _lost_through(k, cuts)
     told = bool(np.isfinite(lost).any())
     least = float(np.nanmin(lost)) if told else np.nan
@@ -52,9 +53,11 @@ def _headline(found: Diagnosis) -> str:
     suggested = f"{dimensions(k)}, which its readings suggest,"
     through = f"through {suggested} {_percent(least)}"
     if here := _of_cuts(found):
-        if here == _lost_sentence(k, least):
-            return here.replace(dimensions(k), suggested)
-        return f"{here.rstrip('.')}; {through} is." if told else here
+        if here[0] == k:
+            elsewhere = f"; behind another layer {_percent(least)} is" if told and least < here[1] else ""
+            return f"Through {suggested} {_percent(here[1])} of the output is lost{elsewhere}."
+        sentence = _lost_sentence(*here)
+        return f"{sentence.rstrip('.')}; {through} is." if told else sentence
     return f"No narrow place: {through} of the output is lost." if told else said
 
 
@@ -91,17 +94,17 @@ def _is_all(rank: RankEstimate) -> bool:
     return rank.estimate == rank.upper and rank.upper_reason == ALL_OUTPUTS
 
 
-def _of_cuts(found: Diagnosis) -> str:
-    """The fewest dimensions through which a cut loses little, where that is a narrow place; empty otherwise."""
+def _of_cuts(found: Diagnosis) -> tuple[int, float] | None:
+    """The fewest dimensions through which a cut loses little, and how much, where that is a narrow place."""
     rank, cuts = found.rank, found.cuts
     assert cuts is not None
     ranks = cuts["rank"].sel(loss=MUCH_LOST).values
     most = rank.upper if rank.upper_reason in SIZES else np.inf  # as many as go in or come out are no narrow place
     narrow = [(int(k), i) for i, k in enumerate(ranks) if k < most and _is_narrow(found, i, int(k))]
     if not narrow:
-        return ""
+        return None
     k, place = min(narrow)
-    return _lost_sentence(k, float(cuts["lost"].sel(loss=MUCH_LOST)[place]))
+    return k, float(cuts["lost"].sel(loss=MUCH_LOST)[place])
 
 
 def _lost_sentence(k: int, share: float) -> str:
