@@ -110,6 +110,24 @@ def test_one_network_is_no_two_starts() -> None:
         fit_several([network, network], torch.ones(4, 3), torch.ones(4, 2), ridge=1e-2)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"seed": 3}, "seed=.*would be one. Give each network a seed"),
+        ({"checkpoint": "a.pt"}, "checkpoint=.*a file of its own"),
+        ({"callback": lambda event: False}, "callback=.*or give culling"),
+        ({"workers": -2}, "workers=-2.: needs a number of threads"),
+        ({"workers": 1.5}, "needs a whole number, got float 1.5"),
+    ],
+    ids=["seed", "checkpoint", "callback", "fewer than none", "half a thread"],
+)
+def test_what_starts_cannot_share_is_refused(arguments: dict[str, Any], words: str) -> None:
+    """One seed gave four starts the same weights, without a word."""
+    with pytest.raises(ValueError, match=words):
+        fit_several(starts(), *data(), ridge=0.01, solver=SCHEDULE, **arguments)
+    assert fit_several(starts()[:1], *data(), ridge=0.01, solver=Adam(2), seed=None, workers=2).best == 0
+
+
 def test_an_error_in_one_start_ends_all_and_is_told() -> None:
     mixed = [*starts()[:2], FullyConnected(5, 2, width=4, depth=3, seed=0, dtype=torch.float64)]
     with pytest.raises(ShapeError, match="the network has 2 outputs"):

@@ -17,6 +17,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
+from isthmus.networks.arguments import whole_argument
 from isthmus.networks.devices import made_on_cpu, with_gradients
 from isthmus.training.culling import Culling, Race
 from isthmus.training.fit import fit
@@ -39,6 +40,13 @@ class Starts:
     results: tuple[FitResult, ...]
     culled: dict[int, int]
     best: int
+
+
+_OWN_REMEDIES = {  # of arguments of `fit` that each start has for itself
+    "seed": "Give each network a seed when it is made.",
+    "checkpoint": "Call fit for each network with a file of its own.",
+    "callback": "Call fit for each network, or give culling.",
+}
 
 
 @made_on_cpu
@@ -74,8 +82,8 @@ def fit_several(
         arguments: as those of `fit`, but for seed, checkpoint and callback.
 
     Raises:
-        ValueError: no network or one twice, culling by an executor, whose workers do not hear of each other, or what
-            `fit` refuses.
+        ValueError: no network or one twice, an argument that starts cannot share, culling by an executor, whose workers
+            do not hear of each other, or what `fit` refuses.
         ShapeError: as `fit`.
     """
     if not networks:
@@ -84,6 +92,11 @@ def fit_several(
         raise ValueError(
             "fit_several(networks): holds one network twice, which two starts would train at once. Give each its own."
         )
+    for name in sorted(_OWN_REMEDIES.keys() & arguments.keys()):
+        if arguments.pop(name) is not None:
+            raise ValueError(f"fit_several({name}=...): starts that share it would be one. {_OWN_REMEDIES[name]}")
+    if workers is not None and whole_argument(workers, "fit_several(workers=...)") < 0:
+        raise ValueError(f"fit_several(workers={workers}): needs a number of threads, or None for one on each core.")
     if executor is not None:
         if culling:
             raise ValueError(
