@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from isthmus import FullyConnected, fit
@@ -44,3 +45,15 @@ def test_a_checkpoint_holds_the_reasons_as_plain_text(tmp_path: Path) -> None:
     saved = load_state(path)
     assert saved is not None
     assert kinds_of_reasons(saved) == {str}
+
+
+@pytest.mark.parametrize(
+    ("depth", "linear", "has_middle"), [(1, (), False), (2, (), False), (3, (), True), (2, (1,), True)]
+)
+def test_a_network_without_a_middle_has_no_rank_of_it(depth: int, linear: tuple[int, ...], has_middle: bool) -> None:
+    """It was 0 beside certified ranks of 4, and pictures jumped from there."""
+    x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    network = FullyConnected(3, 3, width=4, depth=depth, linear=linear, seed=0, dtype=torch.float64)
+    found = fit(network, x, x, ridge=1e-3, solver=LBFGS(30))
+    assert (found.rank is not None) is has_middle
+    assert found.rank != 0

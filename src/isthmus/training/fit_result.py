@@ -73,7 +73,8 @@ class FitResult(Shown):
         steps: iterations of all solvers.
         seconds: wall-clock time, all sittings together.
         history: dimension "evaluation": `objective` as training saw it.
-        rank: the rank of the middle matrices of a fully connected network at the end (*estimate*), else None.
+        rank: the rank of the middle matrices of a fully connected network at the end (*estimate*); None of other
+            networks, and where there is no middle, as in those of two layers.
 
     >>> net = isthmus.FullyConnected(4, 2, width=6, depth=2, seed=0, dtype=torch.float64)
     >>> result = isthmus.fit(net, x, y, ridge=1e-1, limits=isthmus.Limits(evaluations=20))

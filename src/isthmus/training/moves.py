@@ -71,9 +71,9 @@ def middle_rank(network: FullyConnected, *, tolerance: float = 0.1) -> int:
 
 
 def rank_shown(network: nn.Module) -> int | None:
-    """`middle_rank`, or None of a network that is not made of one matrix after the other."""
+    """`middle_rank`, or None of a network without a middle: of two layers, or not of one matrix after the other."""
     connected = in_sequence(network)
-    return None if connected is None else middle_rank(connected)
+    return None if connected is None or not middle_layers(connected) else middle_rank(connected)
 
 
 def truncate_middle(network: FullyConnected, rank: int) -> None:

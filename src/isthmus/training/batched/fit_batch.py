@@ -21,7 +21,7 @@ from isthmus.training.ending import finish
 from isthmus.training.fit import checked_data, fit
 from isthmus.training.fit_result import FitResult, StopReason
 from isthmus.training.losses import SQUARED, Loss, loss_argument
-from isthmus.training.moves import middle_rank, rebalancing
+from isthmus.training.moves import rank_shown, rebalancing
 from isthmus.training.solvers.solver import LBFGS, Adam
 from isthmus.training.steps.connected_step import FullyConnectedStep
 from isthmus.training.steps.memory_step import frozen
@@ -144,7 +144,7 @@ def _result(member: Member, step: FullyConnectedStep, seconds: float) -> FitResu
         seconds=seconds,
         history=member.history,
         lost=False,
-        rank=middle_rank(step.network),
+        rank=rank_shown(step.network),
     )
 
 
