@@ -6,12 +6,15 @@ own, anything else (parallel branches, a layer on the shortcut) opaque.
 
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from copy import copy
 from operator import attrgetter
 from typing import Any
 
 import torch
 from torch import fx, nn
+from torch.utils import _pytree
 
 from isthmus.networks.export_noise import without_export_noise
 from isthmus.networks.fully_connected import FullyConnected
@@ -61,8 +64,30 @@ class PatientTracer(fx.Tracer):
 
 
 def traced(module: nn.Module) -> fx.GraphModule:
-    """The module as a graph; whatever the tracer raises passes through."""
-    return fx.GraphModule(module, PatientTracer().trace(module))
+    """The module as a graph; whatever the tracer raises passes through, and the module keeps no proxy."""
+    with _without_proxies(module):
+        return fx.GraphModule(module, PatientTracer().trace(module))
+
+
+@contextmanager
+def _without_proxies(module: nn.Module) -> Generator[None]:
+    """What parts of a module keep of their calls while they are traced is no number, and put back to what it was."""
+    kept = [(vars(part), {name: _copied(value) for name, value in vars(part).items()}) for part in module.modules()]
+    try:
+        yield
+    finally:
+        for attributes, before in kept:
+            for name in [name for name, value in attributes.items() if _holds_proxies(value)]:
+                del attributes[name]
+                attributes.update({name: before[name]} if name in before else {})
+
+
+def _copied(value: object) -> object:
+    return copy(value) if type(value) in {dict, list} else value
+
+
+def _holds_proxies(value: object) -> bool:
+    return any(isinstance(leaf, fx.Proxy) for leaf in _pytree.tree_leaves(value))
 
 
 def graph_stages(graph_module: fx.GraphModule) -> list[Stage]:
@@ -191,7 +216,8 @@ def overwrites(graph_module: fx.GraphModule) -> bool:
 
 def _is_traceable(module: nn.Module) -> bool:
     try:
-        PatientTracer().trace(module)
+        with _without_proxies(module):
+            PatientTracer().trace(module)
     except Exception:  # the forward of a stranger raises what it likes
         return False
     return True

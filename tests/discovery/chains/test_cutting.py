@@ -144,3 +144,40 @@ def test_numbers_that_are_not_whole_are_refused_in_words(arguments: dict[str, An
         with pytest.raises(ValueError, match=r"factorise\((rank|layer)=\.\.\.\): needs a whole number"):
             isthmus.factorise(module, x, **arguments)
     assert isthmus.factorise(seeded(nested), x, np.int32(2), layer=np.int64(1)).rank == 2  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
+class Remembering(nn.Module):
+    """Makes a table at its first call, as rotary embeddings and masks do."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.first, self.last = kind, nn.Linear(6, 12), nn.Linear(12, 4)
+        self.table: Tensor | None = None
+        self.tables: dict[int, Tensor] = {}
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.tanh(self.first(x))
+        table = self.tables.get(12) if self.kind == "a dict" else self.table
+        known = table is not None and (
+            (self.kind != "dtype" or table.dtype == hidden.dtype)
+            and (self.kind != "shape" or table.shape[-1] >= hidden.shape[-1])
+            and (self.kind != "device" or table.device == hidden.device)
+            and (self.kind != "a dict" or bool(table[0] == 1))
+        )
+        if not known:
+            table = torch.cos(torch.arange(12, dtype=hidden.dtype, device=hidden.device))
+            self.table = self.tables[12] = table
+        assert table is not None
+        return self.last(hidden * table)
+
+
+@pytest.mark.parametrize("kind", ["once", "dtype", "shape", "device", "a dict"])
+def test_a_module_that_remembers_its_calls_is_cut_as_one_that_was_called(kind: str) -> None:
+    """What it kept while it was traced was read by the next call: an error of the tracer."""
+    cold, warm = (seeded(lambda: Remembering(kind)) for _ in range(2))
+    x = samples(100, 6)
+    warm(x[:3])
+    found, wanted = (isthmus.factorise(module, x, 2) for module in (cold, warm))
+    assert (found.layer, found.relative_error) == (wanted.layer, wanted.relative_error)
+    assert cold.table is None
+    assert cold.tables == {}
