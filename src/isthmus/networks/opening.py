@@ -128,15 +128,24 @@ def _opened(stage: Stage, x: Tensor, tied: Mapping[int, Tensor]) -> Stage:
     outer = "" if isinstance(own, fx.GraphModule) else stage.name  # whose parts have their names from the whole
     named = {path: _named(steps, _joined(outer, path[len(start) :].strip("."))) for path, steps in chains}
     wanted = on_copy(stage.module, x)
-    whole = own
+    whole = probed = own
     for path, steps in named.items():
-        whole = with_part(whole, path, InnerChain(steps))
-    if _computes(whole, x, wanted):
+        whole, probed = with_part(whole, path, InnerChain(steps)), with_part(probed, path, _Unread(steps))
+    if _computes(probed, x, wanted):
         return Stage(stage.name, whole, stage.reason)
     for path, steps in named.items():  # one of them is more to its owner than a function of one tensor
-        part = with_part(own, path, InnerChain(steps))
-        own = part if _computes(part, x, wanted) else own
+        if _computes(with_part(own, path, _Unread(steps)), x, wanted):
+            own = with_part(own, path, InnerChain(steps))
     return Stage(stage.name, own, stage.reason)
+
+
+class _Unread(InnerChain):
+    """A chain off which the numbers of weights cannot be read, as their owner may: h @ self.layer.weight."""
+
+    def __getattr__(self, name: str) -> Tensor | nn.Module:
+        """NaN in the place of a tensor, of its type, device and shape."""
+        found = super().__getattr__(name)
+        return torch.full_like(found, torch.nan) if isinstance(found, Tensor) else found
 
 
 def _computes(module: nn.Module, x: Tensor, wanted: Tensor) -> bool:

@@ -68,6 +68,11 @@ class AsAFunction(Enters):
         return F.linear(x, self.tied.weight)
 
 
+class Transposed(Enters):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.tanh(self.tied(self.enter(x))) @ self.tied.weight
+
+
 class Exported(Enters):
     """What cannot be traced, because it looks at its numbers' place."""
 
@@ -108,7 +113,7 @@ class OfOurs(Enters):
         return self.tied(torch.tanh(self.tied(self.enter(x))))
 
 
-KINDS = [CalledThrice, ByAnotherName, InABranch, BesideAGate, AsAFunction, Exported, InAPart, OfOurs]
+KINDS = [CalledThrice, ByAnotherName, InABranch, BesideAGate, AsAFunction, Transposed, Exported, InAPart, OfOurs]
 
 
 @pytest.fixture(autouse=True)
@@ -158,3 +163,30 @@ def test_a_chain_is_tied_as_its_module_is(kind: Callable[[], nn.Module]) -> None
     chain = as_module(read_chain(module, x))
     assert num_parameters(chain) == num_parameters(module)
     assert not {id(p) for p in chain.parameters()} & {id(p) for p in module.parameters()}
+
+
+class TiedAutoencoder(nn.Module):
+    """Nothing in it is free: its one layer encodes, and transposed decodes."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.layer, self.bias, self.how = nn.Linear(6, 24), nn.Parameter(torch.zeros(6)), how
+        with torch.no_grad():
+            self.layer.weight[12:], self.layer.bias[12:] = self.layer.weight[:12], self.layer.bias[:12]
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.relu(self.layer(x))
+        if self.how == "linear":
+            return F.linear(hidden, self.layer.weight.t(), self.bias)
+        return hidden.to(self.layer.weight.dtype) @ self.layer.weight + self.bias
+
+
+@pytest.mark.parametrize("tolerance", [1e-9, 0.5])
+@pytest.mark.parametrize("how", ["linear", "matmul"])
+def test_a_layer_whose_weights_its_owner_reads_off_is_left_alone(how: str, tolerance: float) -> None:
+    """It was made smaller, doubled neurons and all, and the decoder ended in an error of shapes."""
+    module, x = seeded(lambda: TiedAutoencoder(how)).double(), samples(300, 6, dtype=DOUBLE)
+    found = isthmus.compress(module, x, tolerance=tolerance, allow_slower=True)
+    assert found.parameters_after == found.parameters_before
+    with torch.no_grad():
+        assert torch.equal(found.module(x), module(x))
