@@ -171,6 +171,30 @@ def test_the_heads_that_are_read_compute_what_the_attention_does(kind: str) -> N
     assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-4 * float(wanted.abs().max()))
 
 
+@needs_transformers
+@pytest.mark.parametrize("way", [{"multi_query": True}, {"multi_query": False}, {"new_decoder_architecture": True}])
+def test_heads_of_falcon_are_those_that_it_takes_apart_itself(way: dict[str, Any]) -> None:
+    """Its rotations by position are left out, so its own splitting is asked; groups that share a key are not read."""
+    import transformers as t
+
+    with warnings.catch_warnings(), torch.random.fork_rng():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        of = t.FalconConfig(
+            vocab_size=13, hidden_size=12, num_attention_heads=3, num_hidden_layers=1, num_kv_heads=3, bias=False,
+            **{"new_decoder_architecture": False, **way},
+        )  # fmt: skip
+        module: Any = t.FalconForCausalLM(of).get_submodule("transformer.h.0.self_attention").eval()
+    found = heads_of(module)
+    if "new_decoder_architecture" in way:
+        assert found == {}
+        return
+    [heads] = found.values()
+    rows = module.query_key_value.weight.detach().mT[None]  # what each input gives: (1, d, features)
+    parts = zip(module._split_heads(rows), (heads.query, heads.key, heads.value), strict=True)
+    assert all(torch.equal(own[0].permute(1, 2, 0).expand(3, -1, -1), part) for own, part in parts)
+
+
 def test_what_is_no_attention_or_does_not_fit_has_no_heads() -> None:
     odd = Attention(("q", "k", "v", "o"), 2, 3)
     odd.num_heads = 4  # of six features

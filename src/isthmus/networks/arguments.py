@@ -189,7 +189,7 @@ def other_answers(found: object, what: str) -> str:
     """
     if isinstance(found, Tensor) or hasattr(found, "to_tuple"):
         return ""
-    tensors = [t for t in _leaves(found) if isinstance(t, Tensor) and t.dtype.is_floating_point and t.ndim]
+    tensors = _of_numbers(_leaves(found))
     if len(tensors) < 2:
         return ""
     shape = tuple(tensors[0].shape[1:])
@@ -205,8 +205,12 @@ def answers_by_row(found: object, rows: int) -> int:
     Of the outputs of transformers those that stand in them themselves: what keys and values they keep is no answer.
     """
     leaves = found.to_tuple() if hasattr(found, "to_tuple") else _leaves(found)  # pyright: ignore[reportAttributeAccessIssue]
-    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.dtype.is_floating_point and leaf.ndim]
-    return sum(len(tensor) == rows for tensor in tensors)
+    return sum(len(tensor) == rows for tensor in _of_numbers(leaves))
+
+
+def _of_numbers(leaves: Iterable[object]) -> list[Tensor]:
+    """The floating-point tensors among them, but for single numbers."""
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.dtype.is_floating_point and leaf.ndim]
 
 
 def _leaves(found: object) -> list[object]:
