@@ -18,7 +18,6 @@ SAID = {
     "gated_resnet": ["10 rows in the table by layer", "cut at layer "],
     "layers_of_a_network": [
         "rank of the middle 2",
-        "layer 1: no clear number of dimensions",
         "layer 4: 2 dimensions",
         "through 2 dimensions",
     ],
