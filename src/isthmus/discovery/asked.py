@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
+from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH
 from isthmus.discovery.data.checking import (
     CheckedData,
     checked_data,
     groups_of_rows,
     with_powers,
 )
-from isthmus.discovery.data.sample import Sample, rows_argument
+from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.files.storage import RESULT
 from isthmus.discovery.halves import MODE, RANK_KINDS, RankKind, Side, rank_kind
@@ -42,6 +43,7 @@ from isthmus.training.losses import Loss
 # object with its gradient and the 20 pairs of L-BFGS, a start as a name and a future
 BYTES_OF_LAYER, BYTES_OF_START = 200_000, 2_000
 MOST = 2**62  # a count that is compared as a float
+LEAST_ROWS = 20  # that are searched
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -241,3 +243,16 @@ def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
             f"discover(ridge={str(ridge)[:60]!r}): needs ridges that differ in their first six digits: leave out one."
         )
     return tuple(sorted({*ridges}, reverse=True))
+
+
+def rows_argument(rows: int | None, num_columns: int) -> int:
+    """How many rows are searched at most.
+
+    Raises:
+        ValueError: no whole number of at least 20.
+    """
+    if rows is None:
+        return max(ROWS_ENOUGH, ROWS_FOR_EACH * num_columns)
+    if not isinstance(rows, Integral) or rows < LEAST_ROWS:
+        raise ValueError(f"discover(rows={str(rows)[:40]}): needs a whole number of at least {LEAST_ROWS}, or None.")
+    return int(rows)

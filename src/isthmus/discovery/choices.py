@@ -17,7 +17,7 @@ SHARED_BY = 8  # dimensions from which that is asked: fewer bend by CLEAR_MARGIN
 OUTVOTES = 1.0  # margin of the scree curve above a blunt objective: a plane of 8 reads 9 by 3.7 %, its error 8 by 1.8
 FILLED = 0.5  # dimensions that rows may seem to lack locally and still fill all columns: it is an estimate
 AS_LINEAR = 1.02  # error over that of a linear map of at most that rank, above which the linear one predicts better
-LINEAR_GAIN = 0.25  # error over that of a linear map, one rank lower, up to which curves are of use: else .26 to 1.4
+LINEAR_GAIN = 0.25  # error over that of a linear map, one rank lower, up to which curves are of use: else .26 to 1.9
 NOTHING_LEFT = 1e-9  # relative held-out error up to which a linear map is exact: float64 leaves 1e-15, noise 1e-4
 LEFT_OVER = 0.05  # share of what is left over that other combinations must explain: as what tells equal ranks apart,
 LEFT_OVER_ERROR = 0.01  # held-out error below which noise hides nothing, and what is left over is how training ends
@@ -194,7 +194,7 @@ def is_full(rank: int, room: int, *, beside: Collection[int] = (), most: int, wi
 
     Test: discovery/test_choices.
     """
-    read = max(rank, *beside) if beside and rank >= NEARLY_FULL * room else rank
+    read = max([rank, *beside]) if rank >= NEARLY_FULL * room else rank
     return room < min(most, widest) and read >= room
 
 

@@ -182,9 +182,9 @@ class Search:
         return OneSize(self.problem, settings, self.runner, prefix=prefix, label=label)
 
     def _is_full(self, trained: SizeFindings) -> bool:
-        read, *beside = (self.size.reading(one).rank for one in (trained.curve, *trained.curves.values()))
+        read = {ridge: self.size.reading(curve).rank for ridge, curve in trained.curves.items()}
         most, widest = self.size.family.most_rank, self.size.settings.widest
-        return is_full(read, self.size.family.room, beside=beside, most=most, widest=widest)
+        return is_full(read[trained.ridge], self.size.family.room, beside=read.values(), most=most, widest=widest)
 
     def _has_time(self, spent: float) -> bool:
         growth = self.size.settings.wider(self.size.family.most_rank).width / self.size.settings.width

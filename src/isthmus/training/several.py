@@ -26,6 +26,12 @@ from isthmus.training.fitting import FitEvent
 from isthmus.training.steps.products import kept_choices
 from isthmus.training.threads import one_thread_each, one_thread_here
 
+_OWN_REMEDIES = {  # of arguments of `fit` that each start has for itself
+    "seed": "Give each network a seed when it is made.",
+    "checkpoint": "Call fit for each network with a file of its own.",
+    "callback": "Call fit for each network, or give culling.",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Starts:
@@ -40,13 +46,6 @@ class Starts:
     results: tuple[FitResult, ...]
     culled: dict[int, int]
     best: int
-
-
-_OWN_REMEDIES = {  # of arguments of `fit` that each start has for itself
-    "seed": "Give each network a seed when it is made.",
-    "checkpoint": "Call fit for each network with a file of its own.",
-    "callback": "Call fit for each network, or give culling.",
-}
 
 
 @made_on_cpu

@@ -8,9 +8,10 @@ import torch
 
 import isthmus
 from isthmus import Limits
+from isthmus.discovery.asked import rows_argument
 from isthmus.discovery.data import sample as module
 from isthmus.discovery.data.checking import CheckedData, checked_data
-from isthmus.discovery.data.sample import Sample, rows_argument
+from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError
 from isthmus.reports import verdict_of
@@ -303,5 +304,6 @@ def test_several_series_given_as_one_are_told_from_where_on(most: int | None) ->
     assert notes[0].startswith("The series starts anew at 3 places, first near row 61: ")
     for one in (Sample.of(checked_data(several[:60], None, None), Settings(ordered=True)), Sample.of(data(), SETTINGS)):
         assert one.notes() == []
-    of_groups = Sample.of(checked_data(several, None, None), Settings(), groups=np.arange(240) // 60)
-    assert not any("starts anew" in note for note in of_groups.notes())
+    data_of_all = checked_data(several, None, None)
+    for known in (Sample.of(data_of_all, Settings(), groups=np.arange(240) // 60), Sample.of(data_of_all, Settings())):
+        assert not any("starts anew" in note for note in known.notes())

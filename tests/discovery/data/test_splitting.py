@@ -215,7 +215,18 @@ def test_a_series_of_several_tells_where_each_starts(noise: float, scale: float)
 
 
 @pytest.mark.parametrize(
-    "kind", ["one", "stray rows", "modulo a turn", "heavy tails", "no series", "a column", "short"]
+    "kind",
+    [
+        "one",
+        "stray rows",
+        "modulo a turn",
+        "angles of six",
+        "heavy tails",
+        "no series",
+        "a column",
+        "constant",
+        "short",
+    ],
 )
 def test_one_series_starts_anew_nowhere(kind: str) -> None:
     rng, swing = np.random.default_rng(0), trajectories(count=1, length=1000)
@@ -225,10 +236,12 @@ def test_one_series_starts_anew_nowhere(kind: str) -> None:
     series: dict[str, np.ndarray] = {
         "one": swing,
         "stray rows": stray,
-        "modulo a turn": np.stack([phase % (2 * np.pi), np.cos(phase), np.sin(phase)], 1),
+        "modulo a turn": np.stack([phase % (2 * np.pi), np.cos(phase)], 1),
+        "angles of six": np.stack([phase % np.pi, -phase % np.pi, *(np.sin(phase + i) for i in range(4))], 1),
         "heavy tails": rng.standard_t(3, size=(2000, 3)).cumsum(0),
         "no series": rng.normal(size=(2000, 4)) * rng.standard_t(1, size=(2000, 1)),
         "a column": trajectories()[:, :1],
+        "constant": np.ones((100, 3)),
         "short": trajectories(length=2, count=2),
     }
     assert len(joins(series[kind])) == 0

@@ -3,13 +3,12 @@
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
-from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH, ROWS_TO_WHITEN, SHARE_TOGETHER
+from isthmus.discovery.choices import ROWS_TO_WHITEN, SHARE_TOGETHER
 from isthmus.discovery.data.checking import CheckedData, check_enough
 from isthmus.discovery.data.problem import Problem, RowLabels, pose
 from isthmus.discovery.data.scaling import Scaling, Standardiser, targets_among_inputs
@@ -31,7 +30,6 @@ from isthmus.errors import DataWarning, outside
 from isthmus.processes.shared_state import silenced
 from isthmus.tasks.arrays import counted
 
-LEAST_ROWS = 20  # of a sample
 MOST_IN_SETS = 100_000  # rows among which sets are looked for, whose columns are copied for it
 FEW_GROUPS = 3  # held out: errors of two trajectories of eight were a 45th to 2.7 times those of new ones
 MOST_CELLS = 20_000_000  # and cells, all of which are copied
@@ -136,7 +134,7 @@ class Sample:
     def _joins(self) -> list[str]:
         """Whether a series looks like several that were put one after another."""
         x, y = self.data.x, self.data.y
-        rows = joins(x if y is x or self.data.loss.classes else np.concatenate([x, y], 1)) if self.ordered else []
+        rows = joins(x, *([] if y is x or self.data.loss.classes else [y])) if self.ordered else []
         if not len(rows):
             return []
         first = int(np.flatnonzero(self.taken)[rows[0]]) + 1
@@ -293,16 +291,3 @@ def _place_in_class(classes: NDArray[np.float64]) -> NDArray[np.float64]:
         own = np.flatnonzero(classes == label)
         place[own] = np.arange(len(own)) / len(own)
     return place
-
-
-def rows_argument(rows: int | None, num_columns: int) -> int:
-    """How many rows are searched at most.
-
-    Raises:
-        ValueError: no whole number of at least 20.
-    """
-    if rows is None:
-        return max(ROWS_ENOUGH, ROWS_FOR_EACH * num_columns)
-    if not isinstance(rows, Integral) or rows < LEAST_ROWS:
-        raise ValueError(f"discover(rows={str(rows)[:40]}): needs a whole number of at least {LEAST_ROWS}, or None.")
-    return int(rows)

@@ -23,7 +23,7 @@ LEVELS, TURNS = 20, 5  # values of a column, up to which it is one of a design; 
 NEAR, GAP, STRAY = 30, 3.0, 0.1  # see `near_sets`
 PROBED, COMBINED = 256, 16  # rows and columns, there
 JUMP, JUMPED = 10.0, 0.1  # see `joins`
-LEAST_SERIES, LEAST_MEMORY = 20, 5  # rows, and over how many they resemble each other, in what has joins
+LEAST_MEMORY = 5  # rows over which what has joins resembles itself
 ROUNDING = 1e-6  # of distances that are differences of squares, in units of the spread
 LEAST_TOGETHER = 3  # columns; two are also the sine and the cosine of one angle
 MOST_SEED = 2**32 - 1  # that scikit-learn takes
@@ -75,9 +75,8 @@ def memory_of(series: NDArray[np.float64]) -> int:
     Of many columns so many spread over them are looked at.
     """
     rows = series.reshape(len(series), -1)
-    columns = np.unique(np.linspace(0, rows.shape[1] - 1, min(rows.shape[1], COLUMNS_OF_SERIES)).astype(np.int64))
     longest, n = 0, len(rows)
-    for column in columns:
+    for column in _looked_at(rows):
         z = np.asarray(rows[:, column], dtype=np.float64)
         z = z / max(float(np.abs(z).max()), LEAST)  # squares of large numbers overflow
         z = z - z.mean()
@@ -91,8 +90,8 @@ def memory_of(series: NDArray[np.float64]) -> int:
     return longest
 
 
-def joins(series: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Rows (n, d) of a series from which it starts anew, as where others were put one after another.
+def joins(*series: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Rows from which a series (n, d), in one table or more, starts anew, as several put one after another do.
 
         b_t = |z_{t+1} - 2 z_t + z_{t-1}| > max(JUMP median(b), JUMPED)  at t = r - 1 and r, not at r - 2 and r + 1
 
@@ -100,10 +99,9 @@ def joins(series: NDArray[np.float64]) -> NDArray[np.intp]:
     switch, is no join; one row that lies far off bends at three t, and a fast passage at more. Rows that hardly
     resemble their neighbours are no series. Of many columns so many spread over them are looked at.
     """
-    columns = np.linspace(0, series.shape[1] - 1, min(series.shape[1], COLUMNS_OF_SERIES)).astype(np.intp)
-    x = np.asarray(series[:, np.unique(columns)], dtype=np.float64)
+    x = np.concatenate([np.asarray(part[:, _looked_at(part)], dtype=np.float64) for part in series], axis=1)
     z = Standardiser.of(x).apply(x)  # without what does not vary
-    if len(z) < LEAST_SERIES or z.shape[1] < 2 or memory_of(z) < LEAST_MEMORY:
+    if memory_of(z) < LEAST_MEMORY:
         return np.empty(0, dtype=np.intp)
     bend = np.abs(np.diff(z, n=2, axis=0))
     far = bend > np.maximum(JUMP * np.median(bend, axis=0), JUMPED)
@@ -161,7 +159,7 @@ def sets_of_rows(x: NDArray[np.float64]) -> SetsOfRows | None:
     over them are looked at.
     """
     n = len(x)
-    looked = np.unique(np.linspace(0, x.shape[1] - 1, min(x.shape[1], COLUMNS_OF_SERIES)).astype(np.intp))
+    looked = _looked_at(x)
     values = np.asarray(x[:, looked], dtype=np.float64)
     for place in range(len(looked)):
         _, number, times = np.unique(values[:, place], return_inverse=True, return_counts=True)
@@ -227,6 +225,12 @@ def _most_turns(sets: NDArray[np.float64], along: int) -> int:
     signs = np.sign(np.diff(sets[np.argsort(sets[:, along], kind="stable")], axis=0))
     moves = (column[column != 0] for column in signs.T)
     return max(int((one[1:] != one[:-1]).sum()) for one in moves)
+
+
+def _looked_at(table: NDArray[np.float64]) -> NDArray[np.intp]:
+    """The columns (n, d) that are asked where every column would take too long, spread over all of them."""
+    d = table.shape[1]
+    return np.unique(np.linspace(0, d - 1, min(d, COLUMNS_OF_SERIES)).astype(np.intp))
 
 
 def _keys(rows: NDArray[np.float64]) -> NDArray[np.uint64]:
