@@ -180,10 +180,9 @@ def test_heads_of_falcon_are_those_that_it_takes_apart_itself(way: dict[str, Any
     with warnings.catch_warnings(), torch.random.fork_rng():
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
-        of = t.FalconConfig(
-            vocab_size=13, hidden_size=12, num_attention_heads=3, num_hidden_layers=1, num_kv_heads=3, bias=False,
-            **{"new_decoder_architecture": False, **way},
-        )  # fmt: skip
+        options: dict[str, Any] = {"new_decoder_architecture": False, "num_kv_heads": 3, "bias": False, **way}
+        shape: dict[str, Any] = {"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 1}
+        of = t.FalconConfig(vocab_size=13, **shape, **options)
         module: Any = t.FalconForCausalLM(of).get_submodule("transformer.h.0.self_attention").eval()
     found = heads_of(module)
     if "new_decoder_architecture" in way:
