@@ -14,6 +14,7 @@ from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.matrix_calls import MatrixCall, memories_of, memory_of
+from isthmus.diagnostics.movement import Movement
 
 EXACT_OUTPUTS = 128  # up to here every output is differentiated; above, random combinations of them
 PROJECTIONS = 64
@@ -32,7 +33,7 @@ class Derivatives:
         spectra_errors: half the difference between the values of the two halves of a sketch; empty if exact.
         traces: |df/dW_l|^2 + |df/db_l|^2 by point, one tensor per layer.
         trace_errors: standard error of the mean over projections of the mean trace; empty if exact.
-        by_input: singular values of df/dx by point, (points, r).
+        by_input: singular values of df/dx along the movement of the inputs by point, (points, r).
         num_projections: how many random combinations of the outputs; 0 if all outputs were differentiated.
     """
 
@@ -109,7 +110,7 @@ def projections(num_outputs: int, seed: int = 0) -> Tensor | None:
 
 
 def derivatives_at(
-    output: Tensor, leaves: list[Tensor], taps: Taps, axes: list[int | None], *, points: int
+    output: Tensor, leaves: list[Tensor], taps: Taps, axes: list[int | None], *, points: int, movement: Movement
 ) -> Derivatives:
     """Derivatives of the outputs of a batch of points, whose forward pass was watched by `taps`.
 
@@ -119,6 +120,7 @@ def derivatives_at(
         taps: what heard the forward pass.
         axes: which axis of every layer's input counts samples.
         points: how many points these are.
+        movement: of the inputs over all rows.
 
     Returns:
         The derivatives of these points; NaN for layers without an axis of samples.
@@ -150,7 +152,7 @@ def derivatives_at(
             if len(leaf) == points
         ]
         whole.append(torch.cat(by_leaf, 1) if by_leaf else flat.new_zeros(points, 0))
-    return _collected(rows, squares, whole, 0 if mix is None else len(mix))
+    return _collected(rows, squares, movement.along(torch.stack(whole, 1).detach()), 0 if mix is None else len(mix))
 
 
 def _own_axis(tap: Tap, axis: int | None, points: int) -> int | None:
@@ -222,7 +224,7 @@ def _by_sample(rows: Tensor, shape: torch.Size, axis: int, points: int, is_convo
 
 
 def _collected(
-    rows: list[list[Tensor]], squares: list[list[Tensor]], whole: list[Tensor], num_projections: int
+    rows: list[list[Tensor]], squares: list[list[Tensor]], whole: Tensor, num_projections: int
 ) -> Derivatives:
     out = Derivatives(num_projections=num_projections)
     for row, square in zip(rows, squares, strict=True):
@@ -234,7 +236,7 @@ def _collected(
             halves = [_singular_values(part * 2**0.5) for part in jacobian.chunk(2, 1)]
             out.spectra_errors.append((halves[0] - halves[1]).abs() / 2)
             out.trace_errors.append(float(by_output.mean(0).std() * num_projections**0.5))
-    out.by_input = _singular_values(torch.stack(whole, 1).detach())
+    out.by_input = _singular_values(whole)
     return out
 
 

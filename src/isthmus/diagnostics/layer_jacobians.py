@@ -10,18 +10,22 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.diagnostics.derivatives import Derivatives
+from isthmus.diagnostics.movement import Movement
 from isthmus.networks import FullyConnected, LayerState, walk
 from isthmus.networks.jacobians import without_excess
 from isthmus.networks.layers import activation_derivative
 
 
-def derivatives_of_layers(network: FullyConnected, points: Tensor) -> Derivatives:
+def derivatives_of_layers(network: FullyConnected, points: Tensor, movement: Movement) -> Derivatives:
     """Jacobians by layer and tangent kernel traces, (|a_{l-1}|^2 + 1) |df/dz_l|_F^2 (FC-38; no 1 without bias)."""
     first, last = network.weights[0].detach(), network.weights[-1].detach()
+    moved = movement.along(first[None])[0]
     if network.depth > 1:  # of many inputs or outputs only what has the same singular values
-        (last, _), (first, _) = without_excess(last), without_excess(first.mT)
-        first = first.mT
-    jacobians, squares, states = _through_layers(network, points, {1: first, network.depth: last})
+        (last, _), (first, _), (moved, _) = without_excess(last), without_excess(first.mT), without_excess(moved.mT)
+        first, moved = first.mT, moved.mT
+    both = torch.cat([first, moved], 1)  # one pass for the Jacobian and for what it is along the movement
+    jacobians, squares, states = _through_layers(network, points, {network.depth: last, 1: both})
+    jacobians[0], by_input = jacobians[0].split([first.shape[1], moved.shape[1]], 2)
     sizes = [min(width, network.dimensions[-1]) for width in network.dimensions[:-1]]
     values = [torch.linalg.svdvals(j) for j in jacobians]
     # what was left out has singular values of 0
@@ -29,7 +33,7 @@ def derivatives_of_layers(network: FullyConnected, points: Tensor) -> Derivative
     one = 1.0 if network.has_bias else 0.0
     features = [a.square().sum(1) + one for a in (points, *(s.activation for s in states[:-1]))]
     traces = [feature * square for feature, square in zip(features, squares, strict=True)]
-    return Derivatives(spectra=spectra, traces=traces, by_input=spectra[0])
+    return Derivatives(spectra=spectra, traces=traces, by_input=torch.linalg.svdvals(by_input))
 
 
 def layer_jacobians(network: FullyConnected, x: Float[Tensor, "n d_in"]) -> list[Float[Tensor, "n d_out width"]]:

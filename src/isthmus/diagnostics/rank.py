@@ -18,6 +18,7 @@ NO_JACOBIAN_GAP = (
     "the singular values of the Jacobian fall without a gap, and fewer are above rounding than there can be"
 )
 SKETCHED = "as many directions of the outputs were differentiated as the Jacobian shows"
+NO_MORE_MOVES = "the inputs vary in no more directions from row to row than the Jacobian shows"
 NO_LAYER = "no layer through which everything passes shows so few directions that stand out"
 
 
@@ -43,6 +44,7 @@ def rank_of(
     *,
     upper: UpperBound,
     num_projections: int = 0,
+    num_directions: int | None = None,
     rounding: float = ROUNDING,
 ) -> RankEstimate:
     """The gap of the median Jacobian spectrum, between what a witness and what the matrices allow.
@@ -53,36 +55,40 @@ def rank_of(
     below, and only where as many are all that can be is that the rank.
 
     Args:
-        by_input: singular values of df/dx, (points, r).
+        by_input: singular values of df/dx along the movement of the inputs, (points, r).
         activation_gaps: gap integers of the centred activations, None where there is no gap, for the evidence.
         upper: *upper bound* from the structure.
         num_projections: how many random combinations of the outputs were differentiated, 0 for all outputs.
+        num_directions: in which rows fewer than inputs can move; None for rows enough.
         rounding: share of the largest singular value below which one is rounding.
 
     Returns:
         The estimate with its interval; the lower end holds up to the tolerance stated. Evidence "jacobian_gap", None
-        where none stands out; of a sketch also "jacobian_most", the most that it can show: as many are no estimate but
-        a lower bound.
+        where none stands out; of a sketch or of few rows also "jacobian_most", the most that these can show: as many
+        are no estimate but a lower bound.
     """
     s = by_input if by_input.numel() else by_input.new_zeros(1, 1)
     median = s.median(0).values
     gap = standing_gap(median)
-    is_sketched_whole = bool(num_projections) and gap == num_projections < upper.rank
+    most_shown = min((k for k in (num_projections or None, num_directions) if k is not None), default=None)
+    shows_most = most_shown is not None and gap == most_shown < upper.rank
     counts_all = gap is None or _falls_gently_to_rounding(median, upper)
     tolerance = rounding if counts_all else _middle_of_gap(s, median, gap or 0, rounding)
     counts = (s > tolerance * s.max()).sum(1)
     lower, witness = (int(counts.max()), int(counts.argmax())) if gap != 0 else (0, 0)
     most = max(upper.rank, lower)
-    is_missing = is_sketched_whole or (gap is None and lower < most)
+    is_missing = shows_most or (gap is None and lower < most)
+    shown = NO_MORE_MOVES if most_shown == num_directions else SKETCHED
     evidence: dict[str, object] = {"jacobian_gap": gap, "activation_gaps": list(activation_gaps)}
-    if num_projections:
-        evidence["jacobian_most"] = num_projections
+    if most_shown is not None:
+        evidence["jacobian_most"] = most_shown
     return RankEstimate(
         estimate=None if is_missing else min(max(gap or 0, lower), most),
-        missing=(SKETCHED if is_sketched_whole else NO_JACOBIAN_GAP) if is_missing else "",
+        missing=(shown if shows_most else NO_JACOBIAN_GAP) if is_missing else "",
         lower=lower,
         upper=most,
-        lower_reason=f"singular values of the Jacobian at witness point {witness} (of {len(s)} spread over the data)",
+        lower_reason=f"singular values of the Jacobian, along what the inputs vary by, at witness point {witness} (of "
+        f"{len(s)} spread over the data)",
         upper_reason=upper.reason,
         tolerance=tolerance,
         evidence=evidence,
@@ -106,8 +112,9 @@ def _falls_gently_to_rounding(median: Tensor, upper: UpperBound) -> bool:
 
 
 def upper_bound(
-    layers: Sequence[LayerSums], cuts: Sequence[int], *, num_samples: int, num_inputs: int | None, num_outputs: int
-) -> UpperBound:
+    layers: Sequence[LayerSums], cuts: Sequence[int], *, num_samples: int, num_inputs: int | None, num_outputs: int,
+    num_directions: int | None = None,
+) -> UpperBound:  # fmt: skip
     """The narrowest place through which everything passes (*upper bound*), and its name.
 
     Args:
@@ -116,10 +123,13 @@ def upper_bound(
         num_samples: a layer with more rows than samples (tokens, pixels) bounds nothing by its matrix alone.
         num_inputs: numbers per sample that enter, None for tokens.
         num_outputs: numbers per sample that come out.
+        num_directions: in which all rows of the inputs lie, None where nobody has looked at all.
     """
     found = [UpperBound(num_outputs, "number of outputs")]
     if num_inputs is not None:
         found.append(UpperBound(num_inputs, "number of inputs"))
+    if num_directions is not None:
+        found.append(UpperBound(num_directions, "directions in which the inputs vary"))
     found += [_bound_of(layers[i].weight) for i in cuts if layers[i].rows == num_samples and layers[i].matrix.numel()]
     return min(found, key=lambda bound: (bound.rank, not bound.is_written))
 

@@ -28,6 +28,7 @@ from isthmus.diagnostics.layer_jacobians import derivatives_of_layers
 from isthmus.diagnostics.layer_sums import LayerSums, SumOverData
 from isthmus.diagnostics.listener import Listener
 from isthmus.diagnostics.module_names import Names
+from isthmus.diagnostics.movement import Movement
 from isthmus.diagnostics.replica import Replica, float64_copy, lent
 from isthmus.diagnostics.samples import Samples, row_ranges
 from isthmus.errors import DataError, IsthmusError
@@ -40,7 +41,9 @@ from isthmus.training.threads import threads_of_torch
 
 POINTS = 64  # data points at which Jacobians are taken, at most
 FEW_POINTS = 8
-_CLOSED_FORMS: dict[type[nn.Module], Callable[[Any, Tensor], Derivatives]] = {FullyConnected: derivatives_of_layers}
+_CLOSED_FORMS: dict[type[nn.Module], Callable[[Any, Tensor, Movement], Derivatives]] = {
+    FullyConnected: derivatives_of_layers
+}
 LARGE = 1e10  # samples times parameters above which batches run in the module's own precision
 MOST_PASSES, DEAR = 10, 1e10  # passes over the data, and multiplications, beyond which derivatives are left out
 AT_ONCE = "Which layers run depends on the data: all rows were given at once."
@@ -86,7 +89,7 @@ class DiagnosisSession:
         return self.samples.numbers_in(self.output, self.size)
 
     @property
-    def _in_closed_form(self) -> Callable[[Any, Tensor], Derivatives] | None:
+    def _in_closed_form(self) -> Callable[[Any, Tensor, Movement], Derivatives] | None:
         return of_class(_CLOSED_FORMS, self.exact.module, None)
 
     def budget(self, memory: int | None) -> Budget:
@@ -169,15 +172,15 @@ class DiagnosisSession:
 
     def derivatives(self, num_points: int, size: int) -> Derivatives:
         """Derivatives at points spread evenly over the data."""
-        rows = spread_rows(self.samples.num, num_points)
+        rows, movement = spread_rows(self.samples.num, num_points), Movement.of(self.samples)
         if self._in_closed_form is not None:
             points = self.samples.at(rows, torch.float64, self.exact.device)
             with torch.no_grad():
-                return self._in_closed_form(self.exact.module, points.positional[0])
+                return self._in_closed_form(self.exact.module, points.positional[0], movement)
         parts: list[Derivatives] = []
         for part in rows.split(size):
             give_back()
-            parts.append(self._derivatives_at(part))
+            parts.append(self._derivatives_at(part, movement))
         found = joined(parts)
         if not bool(found.by_input.any()) and self._varies(rows):
             raise GradientsStop("derivatives by its inputs are 0 everywhere (detach, or steps), but its outputs vary")
@@ -191,7 +194,7 @@ class DiagnosisSession:
             spread = (output - output.mean(0)).norm()
         return bool(spread > torch.finfo(torch.float32).eps * output.norm())
 
-    def _derivatives_at(self, rows: Tensor) -> Derivatives:
+    def _derivatives_at(self, rows: Tensor, movement: Movement) -> Derivatives:
         points = self.samples.at(rows, self.exact.dtype, self.exact.device)
         leaves = [t.requires_grad_() for t in points.floats()]
         with torch.enable_grad():
@@ -203,7 +206,7 @@ class DiagnosisSession:
             output, real = points.without_padding(output), self.samples.real_tokens
             if real is not None and output.shape[:2] == (points.num, real.shape[1]):
                 output = output[:, real.any(0).to(output.device)]  # what all samples pad is no output
-            return derivatives_at(output, leaves, taps, self.axes, points=points.num)
+            return derivatives_at(output, leaves, taps, self.axes, points=points.num, movement=movement)
 
 
 @contextmanager
@@ -225,7 +228,8 @@ def open_session(
         if session is None:
             raise DataError(
                 f"diagnose(module, x): running {type(module).__name__} on the first rows of x failed: "
-                f"{type(error).__name__}: {_one_line(error)}{whole_numbers(samples.tensors)}{_of_one_size(error)}"
+                f"{type(error).__name__}: {' '.join(str(error).split())[:300]}{whole_numbers(samples.tensors)}"
+                f"{_of_one_size(error)}"
             ) from error
         if not session.structure.readings:
             raise ValueError(
@@ -292,7 +296,3 @@ def _of_one_size(error: BaseException | None) -> str:
     """What to do with a program that was exported for one number of rows."""
     is_guard = "Guard failed" in str(error)
     return " It was exported for one number of rows: export it with dynamic_shapes." if is_guard else ""
-
-
-def _one_line(error: BaseException | None) -> str:
-    return " ".join(str(error).split())[:300]

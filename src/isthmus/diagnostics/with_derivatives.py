@@ -15,6 +15,7 @@ from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.diagnosis import Diagnosis, warnings_of
 from isthmus.diagnostics.judged_rank import judged
 from isthmus.diagnostics.layer_sums import LayerSums
+from isthmus.diagnostics.movement import Movement
 from isthmus.diagnostics.narrow_places import narrow_places, plan_cuts
 from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.rank import ROUNDING, rank_of, upper_bound
@@ -103,9 +104,10 @@ def _rank(
     session: DiagnosisSession, layers: list[LayerSums], derivatives: Derivatives, table: xr.Dataset
 ) -> RankEstimate:
     """The rank, between what a Jacobian shows and what the structure allows."""
+    movement = Movement.of(session.samples)
     upper = upper_bound(
         layers, session.structure.cuts(), num_samples=session.samples.num,
-        num_inputs=session.samples.num_inputs, num_outputs=session.num_outputs,
+        num_inputs=session.samples.num_inputs, num_outputs=session.num_outputs, num_directions=movement.rank(),
     )  # fmt: skip
     rounding = max(ROUNDING, FLOATS * torch.finfo(session.exact.dtype).eps) if session.exact.dtype else ROUNDING
     return rank_of(
@@ -113,6 +115,7 @@ def _rank(
         gaps_in(table),
         upper=upper,
         num_projections=derivatives.num_projections,
+        num_directions=movement.most(),
         rounding=rounding,
     )
 

@@ -152,9 +152,7 @@ def _interval(rank: RankEstimate) -> str:
 
 def _jacobian(rank: RankEstimate) -> str:
     if rank.is_at_least:
-        most = rank.lower
-        how = f"{most} random combinations of the outputs were differentiated"
-        return f"{how}: they cannot show more than {most} dimensions"
+        return f"of many outputs, or of few rows, it cannot show more than {dimensions(rank.lower)}"
     if "jacobian_gap" not in rank.evidence:
         return ""
     gap = rank.evidence["jacobian_gap"]

@@ -28,8 +28,8 @@ class RankEstimate:
     Attributes:
         estimate: the best reading (*estimate*: nothing is proved about it beyond lying in the interval); None where no
             number of directions stands out, for which `missing` gives the reason: no end of the interval stands in.
-        lower: *lower bound* on the bottleneck rank of the returned network as a function on its inputs; no bound on
-            the data alone, which as a finite set factor through one dimension at most.
+        lower: *lower bound* on the bottleneck rank of the returned network as a function on the affine span of its
+            inputs; no bound on the data alone, which as a finite set factor through one dimension at most.
         upper: *upper bound* on the same.
         lower_reason: what gives the lower bound, with its witness in words.
         upper_reason: what gives the upper bound.
@@ -65,7 +65,7 @@ class RankEstimate:
 
     @property
     def is_at_least(self) -> bool:
-        """Whether `lower` is all that a sketch of the Jacobian can show: the rank may be any larger one."""
+        """Whether `lower` is all that a sketch of the Jacobian or few rows can show: the rank may be larger."""
         return self.estimate is None and self.evidence.get("jacobian_most") == self.lower
 
     def __str__(self) -> str:

@@ -1,0 +1,108 @@
+"""Derivatives count where inputs move: directions in which no row goes certify no rank, nor do units of the inputs."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from isthmus import FullyConnected, diagnose
+from isthmus.diagnostics.movement import Movement
+from isthmus.diagnostics.samples import Samples
+from isthmus.theory import RankEstimate
+
+MOVES = 3  # directions in which the rows move
+
+
+def normal(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def sequential(d_in: int, d_out: int, activation: Callable[[], nn.Module]) -> nn.Module:
+    """As torch draws it: nothing has been forgotten of directions in which no row goes."""
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        return nn.Sequential(
+            nn.Linear(d_in, 32), activation(), nn.Linear(32, 32), activation(), nn.Linear(32, d_out)
+        ).double()
+
+
+NETWORKS: dict[str, Callable[[], nn.Module]] = {
+    "tanh": lambda: sequential(12, 8, nn.Tanh),
+    "gelu": lambda: sequential(12, 5, nn.GELU),
+    "relu": lambda: sequential(12, 8, nn.ReLU),
+    "fully connected": lambda: FullyConnected(12, 8, width=32, depth=3, seed=0, dtype=torch.float64),
+    "of one layer": lambda: FullyConnected(12, 8, width=8, depth=1, seed=0, dtype=torch.float64),
+}
+
+
+def rank_on(network: nn.Module, x: Tensor | tuple[Tensor, ...]) -> RankEstimate:
+    return diagnose(network, x, jacobians=True).rank
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-5])
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_no_rank_is_certified_by_directions_that_rows_do_not_take(kind: str, noise: float) -> None:
+    network, span = NETWORKS[kind](), normal(MOVES, 12, seed=1)
+    x = normal(400, MOVES) @ span + 7.0 + noise * normal(400, 12, seed=2)
+    found = rank_on(network, x)
+    assert found.lower <= MOVES
+    if not noise:
+        assert (found.upper, found.upper_reason) == (MOVES, "directions in which the inputs vary")
+    filled = rank_on(network, normal(400, 12) + 7.0)  # the control: rows that go everywhere
+    assert filled.lower == min(8 if kind != "gelu" else 5, 12)
+
+
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_columns_that_hardly_move_and_constant_ones_certify_nothing(kind: str) -> None:
+    x = normal(300, 12)
+    x[:, 2:] *= 1e-9
+    x[:, 5] = 1e3
+    assert rank_on(NETWORKS[kind](), x).lower <= 2
+
+
+def test_units_and_coordinates_of_the_inputs_change_nothing() -> None:
+    """A first layer that undoes a change of coordinates computes the same of the changed rows."""
+    x, change = normal(200, 12), normal(12, 12, seed=3) @ torch.diag(torch.logspace(-4, 4, 12, dtype=torch.float64))
+    plain = NETWORKS["tanh"]()
+    undone = nn.Sequential(nn.Linear(12, 12, bias=False).double(), *plain)
+    with torch.no_grad():
+        undone[0].weight.copy_(torch.linalg.inv(change).mT)
+    assert rank_on(plain, x).lower == rank_on(undone, x @ change).lower == 8
+
+
+def of_covariance(x: Tensor, jacobian: Tensor) -> np.ndarray:
+    """Singular values of J times the centred rows, by numpy."""
+    centred = x.numpy() - x.numpy().mean(0)
+    return np.linalg.svd(jacobian.numpy() @ centred.T / len(x) ** 0.5, compute_uv=False)
+
+
+@pytest.mark.parametrize(("n", "d"), [(50, 7), (7, 50), (150, 1100), (2, 3)], ids=str)
+def test_the_movement_is_a_factor_of_the_covariance(n: int, d: int) -> None:
+    x, jacobian = normal(n, d), normal(4, d, seed=1)
+    movement = Movement.of(Samples.of(x))
+    found = torch.linalg.svdvals(movement.along(jacobian[None])[0]).numpy()
+    expected = of_covariance(x, jacobian)
+    size = min(len(found), len(expected))
+    assert np.allclose(found[:size], expected[:size], rtol=1e-10, atol=1e-12 * expected[0])
+    assert (movement.most(), movement.rank()) == ((n - 1, None) if n <= d else (None, d))
+
+
+def test_the_movement_of_several_inputs_is_theirs_together_and_of_tokens_none() -> None:
+    x, y, jacobian = normal(60, 3), normal(60, 2, 2, seed=1), normal(1, 4, 7, seed=2)
+    together = Movement.of(Samples.of((x, y))).along(jacobian)[0]
+    expected = of_covariance(torch.cat([x, y.flatten(1)], 1), jacobian[0])
+    assert np.allclose(torch.linalg.svdvals(together), expected)
+    tokens = Movement.of(Samples.of(torch.arange(12).reshape(4, 3)))
+    assert tokens.along(jacobian) is jacobian
+    assert (tokens.most(), tokens.rank()) == (None, None)
+
+
+def test_what_few_rows_cannot_show_is_said() -> None:
+    """Ten rows differ in nine directions: a network through 20 dimensions shows nine of them, or more."""
+    network = sequential(40, 30, nn.Tanh)
+    few, many = rank_on(network, normal(10, 40)), rank_on(network, normal(400, 40))
+    assert few.is_at_least
+    assert (few.lower, few.upper) == (9, 30)
+    assert many.lower == 30
