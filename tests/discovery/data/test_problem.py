@@ -9,6 +9,8 @@ from torch import nn
 
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
+from isthmus.discovery.kinds import family_of
+from isthmus.discovery.settings import Settings
 from isthmus.training.losses import CROSS_ENTROPY, SQUARED
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -76,3 +78,31 @@ def test_accuracy_counts_rows_by_weight() -> None:
     heavy = weight[HELD]
     assert weighted.heldout_accuracy(sign) == pytest.approx(1 - heavy[:3].sum() / heavy.sum())
     assert heavy[:3].sum() / heavy.sum() > 0.3
+
+
+def rows(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape)
+
+
+def posed(x: np.ndarray, y: np.ndarray) -> Problem:
+    inputs, targets = Standardiser.of(x), Standardiser.of(y, total=True)
+    return pose(x, y, np.arange(len(x)) % 5 == 2, loss=SQUARED, inputs=inputs, targets=targets)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-9, 1e-3])
+def test_columns_made_of_others_add_no_direction(noise: float) -> None:
+    """Beyond what float32 rounds: a table of 3 numbers in 12 columns passes through 3 dimensions, and so do targets."""
+    x = rows(300, 3) @ rows(3, 12, seed=1) + 5.0 + noise * rows(300, 12, seed=2)
+    y = rows(300, 2, seed=3) @ rows(2, 7, seed=4)
+    found, is_small = posed(x, y), noise < 1e-6
+    assert (found.most_in, found.most_out) == (3 if is_small else 12, 2)
+    assert found.at_rows(torch.arange(40)).most_in == found.most_in
+    family = family_of(found, Settings())
+    assert family.most_rank == 2
+    assert family_of(posed(x, rows(300, 9, seed=5)), Settings()).most_rank == (3 if is_small else 9)
+
+
+def test_rows_that_fill_their_columns_and_few_rows_leave_all_directions() -> None:
+    full, few = posed(rows(200, 6), rows(200, 4, seed=1)), posed(rows(20, 30), rows(20, 25, seed=1))
+    assert (full.most_in, full.most_out, few.most_in, few.most_out) == (6, 4, 30, 25)
+    assert classes(np.arange(60) % 4.0).most_out == 3

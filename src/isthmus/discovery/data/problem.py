@@ -15,6 +15,8 @@ from isthmus.theory.comparison import Comparison
 from isthmus.training.losses import DataLoss, Loss, weighted_mean
 from isthmus.training.steps.memory_step import in_float64
 
+LOOKED_AT = 1e10  # rows * columns^2 up to which it is looked whether columns are made of others
+ROUNDED = 1e-6  # of the largest singular value: what float32 leaves of directions in which rows do not vary
 Array = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
@@ -35,6 +37,7 @@ class Problem:
         rows: numbers, in the user's data from 0, of the training rows.
         shift: added to outputs in the user's units, where targets are not standardised; see `Loss.reduced`.
         trained_share: of all weight, that of the training rows; None: by their number.
+        directions: in how many directions the inputs, and the targets as networks give them, vary; None: in all.
         together, together_held: a number of each training and each held-out row, the same for rows of one group or of
             one stretch of a series, which resemble each other; None: rows are independent.
     """
@@ -56,6 +59,7 @@ class Problem:
     trained_share: float | None = None
     together: Numbers | None = None
     together_held: Numbers | None = None
+    directions: tuple[int | None, int | None] = (None, None)
 
     @property
     def d_in(self) -> int:
@@ -66,6 +70,16 @@ class Problem:
     def free_outputs(self) -> int:
         """Number of outputs that count; class scores count up to a common shift."""
         return self.d_out - self.loss.unseen
+
+    @property
+    def most_in(self) -> int:
+        """Number of directions in which the inputs vary: what they have to say passes through so many dimensions."""
+        return self.d_in if self.directions[0] is None else self.directions[0]
+
+    @property
+    def most_out(self) -> int:
+        """Number of directions in which the best outputs vary: they are made of so many dimensions."""
+        return self.free_outputs if self.directions[1] is None else min(self.directions[1], self.free_outputs)
 
     @property
     def outputs(self) -> Standardiser | None:
@@ -238,7 +252,23 @@ def pose(  # noqa: PLR0913
         shift,
         None if weight is None else float(weight[~held].sum() / weight.sum()),
         *((None, None) if together is None else (together[~held], together[held])),
+        (directions(z), None if targets is None else directions(t)),
     )
+
+
+def directions(rows: Tensor) -> int | None:
+    """In how many directions rows vary, beyond what float32 rounds; None where it is all, or rows are too few to tell.
+
+    Args:
+        rows: (n, columns), in units in which every column counts.
+    """
+    n, columns = rows.shape
+    if not 1 < columns < n or n * columns**2 > LOOKED_AT:
+        return None
+    centred = rows.double() - rows.double().mean(0)
+    squares = torch.linalg.eigvalsh(centred.mT @ centred)
+    found = int((squares > ROUNDED**2 * squares[-1]).sum())
+    return found if found < columns else None
 
 
 def _shares(weight: Array) -> Tensor:

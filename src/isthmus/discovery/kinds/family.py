@@ -63,7 +63,7 @@ class Family(ABC, Generic[N]):
     @property
     def most_rank(self) -> int:
         """The rank that no map of these inputs to these targets exceeds."""
-        return self.settings.rank_kind.most(self.problem.d_in, self.problem.free_outputs)
+        return self.settings.rank_kind.most(self.problem.most_in, self.problem.most_out)
 
     @property
     @abstractmethod
