@@ -13,7 +13,10 @@ from torch import Tensor, nn
 
 import isthmus
 from foreign_modules import samples
-from isthmus.diagnostics.attention_heads import heads_of
+from isthmus.diagnostics.attention_heads import UNTOLD, HeadWeights, heads_of
+from isthmus.diagnostics.evaluation import record
+from isthmus.diagnostics.samples import Samples
+from isthmus.diagnostics.session import open_session
 from isthmus.reports import report
 from isthmus.reports.tables import block_table, head_table
 
@@ -64,6 +67,19 @@ def foreign(kind: str) -> nn.Module:
         return make[kind]().eval()
 
 
+def heads_within(module: nn.Module, *x: Tensor) -> HeadWeights:
+    """Those of a module that is one attention."""
+    with open_session(module, Samples.of(x)) as session:
+        replica, part = session.exact, Samples.of(tuple(t.to(torch.float64) for t in x))
+        with torch.no_grad():
+            found, untold = heads_of(
+                module, session.structure.readings, lambda listener: record(replica, session.names, part, listener)
+            )
+    assert not untold
+    [one] = found.values()
+    return HeadWeights.of(*one)
+
+
 def of_rank(weight: Tensor, rank: int) -> None:
     """Make a part of a weight one of this rank, in place."""
     with torch.no_grad():
@@ -111,7 +127,7 @@ def test_an_encoder_of_torch_has_heads_packed_and_apart() -> None:
     place = found["name"].values.tolist().index("self_attn.out_proj")
     assert found["qk_rank"].values[place].tolist() == [2, 4]
     assert found["ov_rank"].values[place].tolist() == [4, 4]
-    [heads] = heads_of(apart).values()
+    heads = heads_within(apart.double(), *(samples(9, 5, d, dtype=torch.float64) for d in (8, 6, 5)))
     assert (tuple(heads.key.shape), tuple(heads.value.shape)) == ((2, 4, 6), (2, 4, 5))
 
 
@@ -137,68 +153,159 @@ def test_spectra_are_those_of_the_products(names: tuple[str, str, str, str]) -> 
         assert np.isclose(found["balance_gap_share"].values[row, head], 1 - nuclear / squares)
 
 
-def attention_of(kind: str) -> nn.Module:
-    """An attention of transformers that packs query, key and value in a way of its own, causal, without biases."""
+def packed_as(kind: str, z: Tensor, heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Query, key and value (n, heads, tokens, size) of one product, in one of the orders of the field, or another."""
+    n, tokens, width = z.shape[0], z.shape[1], z.shape[2] // 3
+    size = width // heads
+    if kind == "blocks":
+        parts = z.view(n, tokens, 3, heads, size).permute(2, 0, 3, 1, 4).unbind(0)
+    elif kind == "values first":
+        parts = z.view(n, tokens, 3, heads, size).permute(2, 0, 3, 1, 4).roll(-1, 0).unbind(0)
+    elif kind == "by head":
+        parts = z.view(n, tokens, heads, 3 * size).transpose(1, 2).split(size, -1)
+    elif kind == "by entry":
+        parts = [part.transpose(1, 2) for part in z.view(n, tokens, heads, size, 3).unbind(-1)]
+    else:  # entries of heads in turns
+        parts = z.view(n, tokens, 3, size, heads).permute(2, 0, 4, 1, 3).unbind(0)
+    query, key, value = parts
+    return query, key, value
+
+
+class Own(nn.Module):
+    """An attention of one's own, under names that say nothing of how it packs, with a head of rank 2."""
+
+    def __init__(self, kind: str, *, mixes: bool = True, tells: bool = True) -> None:
+        super().__init__()
+        self.kind, self.mixes = kind, mixes
+        setattr(self, "num_heads" if tells else "n", 4)
+        self.first, self.second = nn.Linear(16, 48), nn.Linear(16, 16)
+        rows = torch.arange(48)[None, None].expand(1, 1, -1)
+        self.rows = [part[0, :, 0] for part in packed_as(kind, rows, 4)]
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = packed_as(self.kind, self.first(x), 4)
+        mixed = nn.functional.scaled_dot_product_attention(query, key, value) if self.mixes else query * key * value
+        if self.kind == "in turns":
+            return self.second(mixed.permute(0, 2, 3, 1).flatten(2))
+        return self.second(mixed.transpose(1, 2).flatten(2))
+
+
+def own(kind: str, **how: bool) -> nn.Sequential:
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        module = nn.Sequential(nn.Linear(5, 16), Own(kind, **how), nn.Linear(16, 3)).double()
+    attention = module[1]
+    assert isinstance(attention, Own)
+    query = attention.rows[0][1]
+    with torch.no_grad():
+        weak = attention.first.weight[query].clone()
+        of_rank(weak, 2)
+        attention.first.weight[query] = weak
+    return module
+
+
+@pytest.mark.parametrize("jacobians", [True, False])
+@pytest.mark.parametrize("kind", ["blocks", "values first", "by head", "by entry"])
+def test_heads_are_those_that_a_module_computes_with_whatever_it_is_called(kind: str, jacobians: bool) -> None:
+    """Names are the same, and the rows of query, key and value stand in four orders."""
+    module = own(kind)
+    found = isthmus.diagnose(module, samples(30, 6, 5, dtype=torch.float64), jacobians=jacobians)
+    row = found.layers["name"].values.tolist().index("1.second")
+    assert found.layers["qk_rank"].values[row].tolist() == [4, 2, 4, 4]
+    attention = module[1]
+    assert isinstance(attention, Own)
+    weight, out = attention.first.weight.detach(), attention.second.weight.detach()
+    for head in range(4):
+        query, key, value = (weight[rows[head]] for rows in attention.rows)
+        for name, product in (("qk", query.T @ key), ("ov", out[:, 4 * head : 4 * head + 4] @ value)):
+            wanted = torch.linalg.svdvals(product)[:4]
+            assert np.allclose(found.layers[f"{name}_singular_values"].values[row, head], wanted, atol=1e-12)
+    assert not found.skipped or all("heads" not in reason for _, reason in found.skipped)
+
+
+@pytest.mark.parametrize(("kind", "mixes"), [("in turns", True), ("blocks", False)])
+def test_no_heads_are_told_where_no_split_gives_what_a_module_computes(kind: str, mixes: bool) -> None:
+    """Entries of heads in turns, and products by entries that mix no tokens, though the modules say: four heads."""
+    for tells in (True, False):
+        found = isthmus.diagnose(own(kind, mixes=mixes, tells=tells), samples(30, 6, 5, dtype=torch.float64))
+        assert "qk_rank" not in found.layers
+        assert (("1", UNTOLD) in found.skipped) is tells
+
+
+class Misnamed(Attention):
+    """Computes with two heads, and says that it has three."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.num_heads = 2
+        try:
+            return super().forward(x)
+        finally:
+            self.num_heads = 3
+
+
+@pytest.mark.parametrize(("kind", "tokens"), [(Misnamed, 5), (Attention, 1)], ids=["misnamed", "one token"])
+def test_no_heads_are_told_of_a_wrong_number_nor_where_there_is_one_token(kind: type[Attention], tokens: int) -> None:
+    found = isthmus.diagnose(kind(("q", "k", "v", "o"), 2, 6), samples(20, tokens, 12), jacobians=False)
+    assert "qk_rank" not in found.layers
+    assert UNTOLD in [reason for _, reason in found.skipped]
+    right = isthmus.diagnose(Attention(("a", "b", "c", "d"), 2, 6), samples(20, 5, 12), jacobians=False)
+    assert right.layers["qk_rank"].values[-1].tolist() == [6, 6]  # the control
+
+
+FAMILIES: dict[str, dict[str, Any]] = {
+    "GPT2LMHead": {"n_positions": 8, "n_embd": 16, "n_layer": 1, "n_head": 4},
+    "GPTBigCode": {"n_positions": 8, "n_embd": 16, "n_layer": 1, "n_head": 4},
+    "GPTNeoX": {**SMALL},
+    "Bloom": {"hidden_size": 16, "n_head": 4, "n_layer": 1},
+    "Falcon": {**SMALL, "new_decoder_architecture": True, "num_kv_heads": 2},
+    "Phi3": {**SMALL, "num_key_value_heads": 2, "pad_token_id": 0},
+    "Olmo2": {**SMALL, "num_key_value_heads": 2},
+    "Gemma2": {**SMALL, "num_key_value_heads": 2, "head_dim": 8},
+    "GptOss": {**SMALL, "num_key_value_heads": 2, "head_dim": 4, "num_local_experts": 2, "num_experts_per_tok": 1},
+}
+
+
+@needs_transformers
+@pytest.mark.parametrize("family", FAMILIES)
+def test_heads_of_the_families_of_transformers_are_found(family: str) -> None:
+    """Packed in three orders, apart, with keys that heads share, gates of softmax, and norms over all heads."""
     import transformers as t
 
-    many = kind.endswith("many keys")
-    if kind.startswith("bigcode"):
-        of = t.GPTBigCodeConfig(vocab_size=13, n_positions=8, n_embd=12, n_layer=1, n_head=3, multi_query=not many)
-        model: nn.Module = t.GPTBigCodeForCausalLM(of)
-    else:
-        model = t.GPT2LMHeadModel(t.GPT2Config(vocab_size=13, n_positions=8, n_embd=12, n_layer=1, n_head=3))
-    found = model.get_submodule("transformer.h.0.attn").eval()
-    with torch.no_grad():
-        for name, parameter in found.named_parameters():
-            parameter.zero_() if name.endswith("bias") else parameter.normal_()
-    return found
+    with warnings.catch_warnings(), torch.random.fork_rng():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        of = getattr(t, f"{family.removesuffix('LMHead')}Config")(vocab_size=13, **FAMILIES[family])
+        module = getattr(t, family + ("Model" if family.endswith("Head") else "ForCausalLM"))(of)
+    tokens = torch.randint(0, 13, (12, 8), generator=torch.Generator().manual_seed(0))
+    found = isthmus.diagnose(module.eval(), {"input_ids": tokens}, jacobians=False)
+    assert found.layers.sizes["head"] == 4
+    assert UNTOLD not in [reason for _, reason in found.skipped]
 
 
 @needs_transformers
 @pytest.mark.parametrize("kind", ["gpt2", "bigcode, many keys", "bigcode, one key"])
 def test_the_heads_that_are_read_compute_what_the_attention_does(kind: str) -> None:
     """Names are the same, and the rows of query, key and value stand in three orders."""
-    with warnings.catch_warnings(), torch.random.fork_rng():
-        warnings.simplefilter("ignore")
-        torch.manual_seed(0)
-        module, x = attention_of(kind), samples(2, 5, 12)
-        [heads] = heads_of(module).values()
-        with torch.no_grad():
-            wanted = module(x)[0]
-    q, k, v = (torch.einsum("btd,hsd->bhts", x, part) for part in (heads.query, heads.key, heads.value))
-    mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-    found = torch.einsum("bhts,hds->btd", mixed, heads.out)
-    assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-4 * float(wanted.abs().max()))
-
-
-@needs_transformers
-@pytest.mark.parametrize("way", [{"multi_query": True}, {"multi_query": False}, {"new_decoder_architecture": True}])
-def test_heads_of_falcon_are_those_that_it_takes_apart_itself(way: dict[str, Any]) -> None:
-    """Its rotations by position are left out, so its own splitting is asked; groups that share a key are not read."""
     import transformers as t
 
     with warnings.catch_warnings(), torch.random.fork_rng():
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
-        options: dict[str, Any] = {"new_decoder_architecture": False, "num_kv_heads": 3, "bias": False, **way}
-        shape: dict[str, Any] = {"hidden_size": 12, "num_attention_heads": 3, "num_hidden_layers": 1}
-        of = t.FalconConfig(vocab_size=13, **shape, **options)
-        module: Any = t.FalconForCausalLM(of).get_submodule("transformer.h.0.self_attention").eval()
-    found = heads_of(module)
-    if "new_decoder_architecture" in way:
-        assert found == {}
-        return
-    [heads] = found.values()
-    rows = module.query_key_value.weight.detach().mT[None]  # what each input gives: (1, d, features)
-    parts = zip(module._split_heads(rows), (heads.query, heads.key, heads.value), strict=True)
-    assert all(torch.equal(own[0].permute(1, 2, 0).expand(3, -1, -1), part) for own, part in parts)
-
-
-def test_what_is_no_attention_or_does_not_fit_has_no_heads() -> None:
-    odd = Attention(("q", "k", "v", "o"), 2, 3)
-    odd.num_heads = 4  # of six features
-    assert heads_of(odd) == {}
-    assert heads_of(nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 2))) == {}
+        shape: dict[str, Any] = {"vocab_size": 13, "n_positions": 8, "n_embd": 12, "n_layer": 1, "n_head": 3}
+        model: nn.Module = (
+            t.GPT2LMHeadModel(t.GPT2Config(**shape)) if kind == "gpt2"
+            else t.GPTBigCodeForCausalLM(t.GPTBigCodeConfig(**shape, multi_query=kind.endswith("one key")))
+        )  # fmt: skip
+    module, x = model.get_submodule("transformer.h.0.attn").eval(), samples(2, 5, 12)
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            parameter.zero_() if name.endswith("bias") else parameter.normal_()
+        wanted = module(x)[0]
+    heads = heads_within(module, x)
+    q, k, v = (torch.einsum("btd,hsd->bhts", x.double(), part) for part in (heads.query, heads.key, heads.value))
+    mixed = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    found = torch.einsum("bhts,hds->btd", mixed, heads.out)
+    assert torch.allclose(found.float(), wanted, rtol=1e-4, atol=1e-4 * float(wanted.abs().max()))
 
 
 @pytest.mark.slow

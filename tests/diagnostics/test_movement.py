@@ -66,9 +66,10 @@ def test_units_and_coordinates_of_the_inputs_change_nothing() -> None:
     """A first layer that undoes a change of coordinates computes the same of the changed rows."""
     x, change = normal(200, 12), normal(12, 12, seed=3) @ torch.diag(torch.logspace(-4, 4, 12, dtype=torch.float64))
     plain = NETWORKS["tanh"]()
-    undone = nn.Sequential(nn.Linear(12, 12, bias=False).double(), *plain)
+    first = nn.Linear(12, 12, bias=False).double()
+    undone = nn.Sequential(first, plain)
     with torch.no_grad():
-        undone[0].weight.copy_(torch.linalg.inv(change).mT)
+        first.weight.copy_(torch.linalg.inv(change).mT)
     assert rank_on(plain, x).lower == rank_on(undone, x @ change).lower == 8
 
 

@@ -21,7 +21,7 @@ from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.diagnostics.session import open_session
 from isthmus.diagnostics.streaming import Stream, is_stream, rank_without_jacobians, streamed
-from isthmus.diagnostics.whole_table import fewest_numbers, gaps_in, skipped, uncut, whole_table
+from isthmus.diagnostics.whole_table import fewest_numbers, gaps_in, uncut, whole_table
 from isthmus.diagnostics.with_derivatives import Given, with_derivatives
 from isthmus.errors import DataError
 from isthmus.networks.arguments import check_ridge, module_argument
@@ -264,9 +264,8 @@ def _by_forward_passes(
 ) -> Diagnosis:  # fmt: skip
     with random_state_kept(network), open_session(network, stream.first, exact=False, at_once=at_once) as session:
         found = streamed(session, stream, limits, progress=hear, checkpoint=checkpoint)
-        table = whole_table(session, network, found.layers, None)
+        table, unread = whole_table(session, network, found.layers, None)
         table.attrs |= {"cost": found.cost, "precision": session.precision, "samples": found.num}
-        unread = skipped(session, network, found.layers)
         gaps = gaps_in(table)
         reading = rank_without_jacobians(session, found, gaps, num_inputs=stream.first.num_inputs)
         cuts, hindrance = None, f"the data were read {found.ended}" if found.ended else found.plan.hindrance

@@ -4,18 +4,24 @@ One room for both ways through the data: `with_derivatives`, and `diagnose` by f
 """
 
 import math
+from dataclasses import replace
 
+import torch
 import xarray as xr
 from torch import nn
 
-from isthmus.diagnostics.attention_heads import add_head_columns
+from isthmus.diagnostics.attention_heads import add_head_columns, heads_of
 from isthmus.diagnostics.convolution_columns import add_convolution_columns
 from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.embedding_columns import add_embedding_columns
+from isthmus.diagnostics.evaluation import record
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.leaves import Uses, skipped_parts
+from isthmus.diagnostics.listener import Listener
+from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.narrow_places import CutPlan
 from isthmus.diagnostics.recurrent_columns import add_recurrent_columns
+from isthmus.diagnostics.replica import float_type_of
 from isthmus.diagnostics.session import DiagnosisSession
 from isthmus.diagnostics.stream_columns import add_stream_spectra
 from isthmus.diagnostics.table import table_of
@@ -28,22 +34,31 @@ def uncut(plan: CutPlan) -> list[str]:
 
 def whole_table(
     session: DiagnosisSession, network: nn.Module, layers: list[LayerSums], derivatives: Derivatives | None
-) -> xr.Dataset:
-    """The table by layer; what a residual stream costs is added by `stream_columns`."""
+) -> tuple[xr.Dataset, list[tuple[str, str]]]:
+    """The table by layer; what a residual stream costs is added by `stream_columns`.
+
+    Returns:
+        The table; name and reason of every leaf module, of every parameter beside them, that is in no row, and of
+        attention whose heads are in no column.
+    """
     table = table_of(layers, derivatives)
-    add_head_columns(table, network)
+    heads, untold = heads_of(network, session.structure.readings, lambda listener: _once_more(session, listener))
+    add_head_columns(table, heads, float_type_of(network) or torch.float64)
     add_convolution_columns(table, layers, session.structure.readings)
     add_recurrent_columns(table, layers)
     add_stream_spectra(table, layers)
     add_embedding_columns(table, network, session.names.called)
-    return table
-
-
-def skipped(session: DiagnosisSession, network: nn.Module, layers: list[LayerSums]) -> list[tuple[str, str]]:
-    """Name and reason of every leaf module, and of every parameter beside them, that is in no row."""
     names, structure = session.names, session.structure
     uses = Uses(names.called, names.followed, structure.in_layers(), structure.in_functions())
-    return skipped_parts(network, analysed=[layer.name for layer in layers], uses=uses)
+    return table, [*skipped_parts(network, analysed=[layer.name for layer in layers], uses=uses), *untold]
+
+
+def _once_more(session: DiagnosisSession, listener: Listener) -> None:
+    """Pass the samples that showed the structure, whatever they call where a listener writes into them."""
+    replica = replace(session.streamed, calls=[])
+    part = session.samples.at(slice(0, session.size), replica.dtype, replica.device)
+    with torch.no_grad():
+        record(replica, Names(replica.module), part, listener)
 
 
 def gaps_in(table: xr.Dataset) -> list[int | None]:

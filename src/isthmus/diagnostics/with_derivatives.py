@@ -23,7 +23,7 @@ from isthmus.diagnostics.replica import random_state_kept
 from isthmus.diagnostics.samples import Samples
 from isthmus.diagnostics.session import DiagnosisSession, open_session
 from isthmus.diagnostics.stream_columns import add_leaky_columns, add_stream_columns
-from isthmus.diagnostics.whole_table import fewest_numbers, gaps_in, skipped, uncut, whole_table
+from isthmus.diagnostics.whole_table import fewest_numbers, gaps_in, uncut, whole_table
 from isthmus.networks import LeakyResNet
 from isthmus.networks.departures import departure
 from isthmus.networks.network import penalty_of
@@ -72,10 +72,9 @@ def with_derivatives(network: nn.Module, given: Given, limits: Limits, hear: Cal
         hear(sentence)
         layers, losses = _streamed(session, given, budget.batch)
         derivatives = session.derivatives(points, budget.points)
-        table = whole_table(session, network, layers, derivatives)
+        table, unread = whole_table(session, network, layers, derivatives)
         table.attrs |= {"cost": sentence, "precision": session.precision, **losses}
         said = _add_streams(table, session, layers, given, max(1, budget.batch // 2))
-        unread = skipped(session, network, layers)
         reading = _rank(session, layers, derivatives, table)
         cuts = narrow_places(session, samples, plan, suggested=reading.estimate)
         rank = judged(reading, cuts, hindrance=plan.hindrance, narrower_than=fewest_numbers(session))
