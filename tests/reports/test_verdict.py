@@ -296,6 +296,23 @@ def test_what_the_readings_suggest_is_not_said_twice() -> None:
     assert verdict_of(found).headline.startswith("Through 2 dimensions 6 % of the output is lost")
 
 
+@pytest.mark.parametrize("lost", [[0.079, 0.004], [0.004, 0.079]], ids=str)
+def test_of_layers_that_need_as_many_directions_the_least_loss_is_told(lost: list[float]) -> None:
+    cuts = xr.Dataset(
+        {
+            "rank": (("place", "loss"), [[3.0], [3.0]]),
+            "lost": (("place", "loss"), [[share] for share in lost]),
+            "width": ("place", [64, 6]),
+            "lost_at_suggested": ("place", [0.06, 0.003]),
+        },
+        coords={"layer": ("place", [1, 2]), "loss": [0.1]},
+        attrs={"widest": 64, "judges": 20, "left_out": [], "suggested": 4},
+    )
+    found = replace(diagnosed([7, 3, 3, 3], 3), cuts=cuts)
+    found = replace(found, rank=replace(found.rank, estimate=None, missing="no gap", lower=1, upper=6))
+    assert verdict_of(found).headline.startswith("Through 3 dimensions 0.4 % of the output is lost; through 4 ")
+
+
 def test_more_directions_than_there_are_outputs_are_no_narrow_place() -> None:
     """Through 2 of 3 outputs 17 % is lost, behind a layer of width 64 through 4 directions 6 %."""
     cuts = xr.Dataset(

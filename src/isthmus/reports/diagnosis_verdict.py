@@ -95,16 +95,14 @@ def _is_all(rank: RankEstimate) -> bool:
 
 
 def _of_cuts(found: Diagnosis) -> tuple[int, float] | None:
-    """The fewest dimensions through which a cut loses little, and how much, where that is a narrow place."""
+    """The fewest dimensions through which a cut loses little, and the least that one does, where that is narrow."""
     rank, cuts = found.rank, found.cuts
     assert cuts is not None
     ranks = cuts["rank"].sel(loss=MUCH_LOST).values
     most = rank.upper if rank.upper_reason in SIZES else np.inf  # as many as go in or come out are no narrow place
-    narrow = [(int(k), i) for i, k in enumerate(ranks) if k < most and _is_narrow(found, i, int(k))]
-    if not narrow:
-        return None
-    k, place = min(narrow)
-    return k, float(cuts["lost"].sel(loss=MUCH_LOST)[place])
+    lost = cuts["lost"].sel(loss=MUCH_LOST).values
+    narrow = [(int(k), float(lost[i])) for i, k in enumerate(ranks) if k < most and _is_narrow(found, i, int(k))]
+    return min(narrow, default=None)
 
 
 def _lost_sentence(k: int, share: float) -> str:
