@@ -80,7 +80,7 @@ def test_a_module_made_in_inference_mode_is_read(call: str, flag: bool) -> None:
     assert all(p.requires_grad is flag for p in module.parameters())
 
 
-def test_what_a_module_puts_in_the_place_of_a_buffer_stays() -> None:
+def test_what_a_module_puts_in_the_place_of_a_buffer_and_what_it_notes_of_it_agree() -> None:
     """A cache that grows with the data; its length is noted elsewhere."""
 
     class Cached(nn.Module):

@@ -1,4 +1,4 @@
-"""Public calls leave the process as they found it, alone and several at once in threads."""
+"""Public calls leave the process as they found it, alone and several at once in threads, and the module they get."""
 
 import copy
 import logging
@@ -7,15 +7,19 @@ import sys
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
-from isthmus import FullyConnected, Limits, compress, diagnose, discover, factorise, fit, theory
+from isthmus import FullyConnected, Limits, Monitor, compress, diagnose, discover, factorise, fit, forensics, theory
+from isthmus.diagnostics import representation_path
+from isthmus.networks import jacobians
 from isthmus.tasks import read_table
 
 X = np.random.default_rng(0).normal(size=(60, 4))
@@ -118,3 +122,106 @@ def test_all_calls_are_tried_and_what_one_leaves_is_seen(tmp_path: Path) -> None
         torch.set_num_threads(threads)
     assert seen == ["torch", "device", "grad", "threads"]
     assert changed(before) == []
+
+
+class Notes:
+    """What a module of this file keeps in an object of its own."""
+
+    def __init__(self) -> None:
+        self.count, self.seen = 0, list[int]()
+
+
+class Writing(nn.Module):
+    """Writes into itself with every call; without `is_quiet` it is a plain network of two layers."""
+
+    kept: Tensor
+
+    def __init__(self, *, is_quiet: bool = False) -> None:
+        super().__init__()
+        self.first, self.last, self.is_quiet = nn.Linear(4, 6), nn.Linear(6, 3), is_quiet
+        self.register_buffer("kept", torch.zeros(2))
+        self.calls, self.cache, self.total = 0, None, torch.zeros(())
+        self.outputs, self.by_size, self.sizes = list[int](), {"sizes": list[int]()}, set[int]()
+        self.notes, self.pair, self.hidden, self.leaves = Notes(), (dict[int, int](), 0), [nn.Identity()], "yes"
+        self.first.register_forward_hook(self.heard)  # of a copy: writes into the copy
+        self.last.register_forward_hook(lambda *_: self.outputs.append(-1))  # of a copy: writes into this one
+
+    def heard(self, _module: nn.Module, _args: object, output: Tensor) -> None:
+        if not self.is_quiet:
+            self.features = output
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.is_quiet:
+            self.calls, self.cache, self.kept = self.calls + 1, x, torch.ones(len(x))
+            self.total += x.sum().detach()
+            self.outputs.append(len(x))
+            self.by_size["sizes"].append(len(x))
+            self.by_size["new"] = []
+            self.sizes.add(len(x))
+            self.notes.count += 1
+            self.notes.seen.append(len(x))
+            self.pair[0][len(x)] = 1
+            self.hidden[0].calls = self.calls  # pyright: ignore[reportArgumentType]
+            self.made = nn.Identity()
+            vars(self).pop("leaves", None)
+        return self.last(torch.relu(self.first(x)))
+
+
+def attributes(module: Writing) -> dict[str, object]:
+    """In numbers and words; which objects they are where it matters."""
+    given = vars(module)
+    return {
+        "numbers": (module.calls, float(module.total), id(module.total), id(module.kept), module.kept.tolist()),
+        "cache": given["cache"],
+        "containers": (str(module.outputs), str(module.by_size), str(module.sizes), str(module.pair)),
+        "object": (module.notes.count, str(module.notes.seen)),
+        "hidden": sorted(vars(module.hidden[0])),
+        "names": (sorted(given), list(given["_modules"])),
+        "modes": [module.first.training, module.last.training],
+    }
+
+
+ROWS = torch.tensor(X, dtype=torch.float32)
+READINGS: dict[str, Callable[[nn.Module], object]] = {
+    "diagnose": lambda module: diagnose(module, ROWS),
+    "diagnose without Jacobians": lambda module: diagnose(module, ROWS, jacobians=False),
+    "diagnose a loader": lambda module: diagnose(module, DataLoader(TensorDataset(ROWS), batch_size=20)),
+    "Monitor": lambda module: Monitor(module, ROWS).record(0),
+    "forensics": lambda module: forensics(module, ROWS, torch.zeros(60, 3)),
+    "representation_path": lambda module: representation_path(module, ROWS),
+    "compress": lambda module: compress(module, ROWS, tolerance=0.3),
+    "factorise": lambda module: factorise(module, ROWS, 2),
+    "jacobians": lambda module: jacobians(module, ROWS[:3]),
+    "certificates": lambda module: theory.certificates(module, ROWS[:3]),
+}
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_what_a_module_writes_into_itself_is_put_back(name: str) -> None:
+    """The cache of a forward pass was in inference mode afterwards, or a counter had gone on, by some ways."""
+    module = Writing()
+    before = attributes(module)
+    with suppress(ValueError):  # one that writes into itself cannot be taken apart
+        READINGS[name](module)
+    assert attributes(module) == before
+
+
+def test_what_a_module_writes_into_itself_is_seen() -> None:
+    module = Writing()
+    before = attributes(module)
+    module(ROWS)
+    changed_by_a_call = [name for name, now in attributes(module).items() if now != before[name]]
+    assert changed_by_a_call == [name for name in before if name != "modes"]
+
+
+@pytest.mark.parametrize("name", ["diagnose without Jacobians", "Monitor"])
+def test_what_hooks_do_elsewhere_and_with_their_handles_stays(name: str) -> None:
+    module, heard = Writing(is_quiet=True), list[int]()
+    module.first.register_forward_hook(lambda _m, _a, output: heard.append(len(output)))
+    once = module.first.register_forward_hook(lambda *_: once.remove())
+    READINGS[name](module)
+    assert heard
+    assert once.id not in vars(module.first)["_forward_hooks"]
+    heard.clear()
+    module(ROWS)
+    assert heard == [60]

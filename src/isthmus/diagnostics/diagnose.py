@@ -17,7 +17,7 @@ from isthmus.diagnostics.judged_rank import judged
 from isthmus.diagnostics.narrow_places import narrow_places
 from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.recording import OtherCalls
-from isthmus.diagnostics.replica import random_state_kept
+from isthmus.diagnostics.replica import undisturbed
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.diagnostics.session import open_session
 from isthmus.diagnostics.streaming import Stream, is_stream, rank_without_jacobians, streamed
@@ -142,7 +142,7 @@ def diagnose(
     file = None if checkpoint is None else Path(checkpoint)
     if is_stream(x):
         assert isinstance(x, Iterable)
-        with random_state_kept(network):  # loaders draw from it
+        with undisturbed(network):  # loaders draw from it
             return _by_forward_passes(network, Stream.of_batches(x, limits), limits, hear, file)
     samples = Samples.of(x)
     named = None if loss is None else loss_argument(loss, "diagnose")
@@ -248,7 +248,7 @@ def _too_dear(network: nn.Module, samples: Samples, limits: Limits) -> str:
     """Why derivatives are left out unless asked for; empty where they are not."""
     if sum(p.numel() for p in network.parameters()) < SMALL_MODULE:
         return ""  # not worth another look
-    with random_state_kept(network), open_session(network, samples, exact=False) as session:
+    with undisturbed(network), open_session(network, samples, exact=False) as session:
         if session.are_dear():
             return "derivatives would cost more than ten passes over the data"
         try:
@@ -262,7 +262,7 @@ def _by_forward_passes(
     network: nn.Module, stream: Stream, limits: Limits, hear: Callable[[str], None], checkpoint: Path | None = None,
     *, at_once: bool = False,
 ) -> Diagnosis:  # fmt: skip
-    with random_state_kept(network), open_session(network, stream.first, exact=False, at_once=at_once) as session:
+    with undisturbed(network), open_session(network, stream.first, exact=False, at_once=at_once) as session:
         found = streamed(session, stream, limits, progress=hear, checkpoint=checkpoint)
         table, unread = whole_table(session, network, found.layers, None)
         table.attrs |= {"cost": found.cost, "precision": session.precision, "samples": found.num}

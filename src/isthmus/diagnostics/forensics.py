@@ -20,7 +20,7 @@ from isthmus.diagnostics.evaluation import record
 from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.objective import LossOverData
-from isthmus.diagnostics.replica import random_state_kept
+from isthmus.diagnostics.replica import undisturbed
 from isthmus.diagnostics.samples import Inputs, Samples, row_ranges
 from isthmus.diagnostics.session import DiagnosisSession, open_session
 from isthmus.errors import DataError, ShapeError
@@ -107,7 +107,7 @@ def forensics(module: nn.Module, x: Inputs, y: Tensor, *, loss: str | Loss | Los
         raise DataError(
             f"forensics(module, x, y): needs classes from 0 on, got {int(classes.min())}. Leave out rows without one."
         )
-    with random_state_kept(network), open_session(network, samples) as session:
+    with undisturbed(network), open_session(network, samples) as session:
         return _found(session, _part_of(loss, y, samples.num), counted, classes)
 
 

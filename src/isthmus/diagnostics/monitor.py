@@ -20,12 +20,14 @@ from isthmus.diagnostics.layer_sums import rows_of_tokens
 from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.logging_writer import LoggingWriter, log_layer
 from isthmus.diagnostics.module_names import Names
-from isthmus.diagnostics.replica import lent, random_state_kept
+from isthmus.diagnostics.replica import lent
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.errors import DataError, IsthmusError
 from isthmus.networks.arguments import module_argument
+from isthmus.networks.devices import device_of
 from isthmus.theory.inputs import Real
 from isthmus.theory.spectra import participation_ratio
+from isthmus.theory.undisturbed import chance_kept
 
 MOST_ROWS = 1024  # tokens and pixels of the samples kept, spread evenly
 NUMBERS = ("dimension_activation", "dimension_participation", "nonlinearity_impact")
@@ -49,8 +51,8 @@ class Monitor:
     """Dimensions of the centred activations of every layer, and what its activation function takes away, over training.
 
     Call `step()` after every step of the optimiser; every `every`-th call the module is evaluated on a few samples in
-    evaluation mode and its own precision, without gradients. Modes, buffers, gradients, hooks and the state of random
-    numbers are left as they were; forward hooks of your own run with every record.
+    evaluation mode and its own precision, without gradients. Modes, buffers, gradients, hooks, attributes and the state
+    of random numbers are left as they were; forward hooks of your own run with every record.
 
     Args:
         module: the one that is trained.
@@ -110,7 +112,7 @@ class Monitor:
         # what torch.compile makes of a module would compile what listens, too
         plain = module_argument(self.module, f"Monitor.record({number})")
         try:
-            with random_state_kept(plain), lent(plain) as replica, torch.no_grad():
+            with chance_kept(device_of(plain)), lent(plain) as replica, torch.no_grad():
                 given = self._samples.at(slice(None), replica.dtype, replica.device)
                 evaluate(replica, Names(plain), given, listener)
         except IsthmusError:

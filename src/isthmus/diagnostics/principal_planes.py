@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from isthmus.diagnostics.evaluation import evaluate
 from isthmus.diagnostics.listener import Listener, Reading
 from isthmus.diagnostics.module_names import Names
-from isthmus.diagnostics.replica import random_state_kept, replica_of
+from isthmus.diagnostics.replica import replica_of, undisturbed
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import answer_of
@@ -51,7 +51,7 @@ def representation_path(module: nn.Module, x: Inputs) -> xr.Dataset:
     Accuracy: *exact* to rounding, float64 by a copy; the sign of a component is that of its largest weight.
     """
     samples = Samples.of(x)
-    with random_state_kept(module), replica_of(module) as replica, torch.no_grad():
+    with undisturbed(module), replica_of(module) as replica, torch.no_grad():
         kept = _Activations(samples.num)
         evaluate(replica, Names(replica.module), samples.at(slice(None), replica.dtype, replica.device), kept)
     if not kept.rows:
@@ -90,7 +90,7 @@ def reconstruction_arrows(module: nn.Module, x: Inputs) -> xr.Dataset:
     entered = [*samples.positional, *samples.named.values()]
     if len(entered) != 1:
         raise DataError(f"reconstruction_arrows(module, x): needs one tensor, got {len(entered)}. Wrap the module.")
-    with random_state_kept(module), replica_of(module) as replica, torch.no_grad():
+    with undisturbed(module), replica_of(module) as replica, torch.no_grad():
         given = samples.at(slice(None), replica.dtype, replica.device)
         output = answer_of(replica(given), f"reconstruction_arrows(module, x): {type(module).__name__}").double()
     start = entered[0].to(output)

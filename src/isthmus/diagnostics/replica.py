@@ -14,7 +14,7 @@ from isthmus.networks.copies import copied_module
 from isthmus.networks.devices import device_of
 from isthmus.processes.shared_state import silenced
 from isthmus.tasks.arrays import counted
-from isthmus.theory.undisturbed import chance_kept
+from isthmus.theory.undisturbed import attributes_kept, chance_kept
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,48 +94,33 @@ def _evaluating(module: nn.Module) -> nn.Module:
 
 @contextmanager
 def lent(module: nn.Module) -> Generator[Replica]:
-    """The module itself in its own precision, with copies of its buffers; all is put back afterwards.
+    """The module itself in its own precision, with copies of its buffers and caches; all is put back afterwards.
 
     Nothing is written into its own tensors: what waits for a backward pass may hold them.
     """
     modes = [(part, part.training) for part in module.modules()]
     # tensors of inference mode have no gradients, and take no flag outside of it
     flags = [(p, p.requires_grad) for p in module.parameters() if not p.is_inference()]
-    buffers = _with_copies(module)
-    try:
-        _evaluating(module)
-        for p, _ in flags:
-            p.requires_grad_(False)
-        yield Replica(module, float_type_of(module), device_of(module))
-    finally:
-        for part, mode in modes:
-            part.training = mode
-        for p, flag in flags:
-            p.requires_grad_(flag)
-        for held, name, copy, own in buffers:
-            if held.get(name) is copy:  # where the module has put another in its place, as a longer cache, that stays
-                held[name] = own
-
-
-def _with_copies(module: nn.Module) -> list[tuple[dict[str, Tensor | None], str, Tensor, Tensor]]:
-    """Copies in the place of all buffers; where each stands, the copy, and the buffer itself."""
-    copies: dict[int, Tensor] = {}
-    places: list[tuple[dict[str, Tensor | None], str, Tensor, Tensor]] = []
-    for part in module.modules():
-        held: dict[str, Tensor | None] = vars(part)["_buffers"]
-        for name, own in held.items():
-            if own is not None:
-                copy = copies.setdefault(id(own), own.detach().clone())
-                places.append((held, name, copy, own))
-    for held, name, copy, _ in places:
-        held[name] = copy
-    return places
+    with attributes_kept(module, copied=True):
+        try:
+            _evaluating(module)
+            for p, _ in flags:
+                p.requires_grad_(False)
+            yield Replica(module, float_type_of(module), device_of(module))
+        finally:
+            for part, mode in modes:
+                part.training = mode
+            for p, flag in flags:
+                p.requires_grad_(flag)
 
 
 @contextmanager
-def random_state_kept(module: nn.Module) -> Generator[None]:
-    """Random numbers drawn inside are not missed outside: torch, numpy and Python go on as if nothing had been."""
-    with chance_kept(device_of(module)):
+def undisturbed(module: nn.Module) -> Generator[None]:
+    """What happens inside is not noticed outside: random numbers go on as if nothing had been, the module is as it was.
+
+    Also where copies of it are called: hooks of theirs may write into the module itself.
+    """
+    with chance_kept(device_of(module)), attributes_kept(module):
         yield
 
 

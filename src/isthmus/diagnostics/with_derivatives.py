@@ -19,7 +19,7 @@ from isthmus.diagnostics.movement import Movement
 from isthmus.diagnostics.narrow_places import narrow_places, plan_cuts
 from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.rank import ROUNDING, rank_of, upper_bound
-from isthmus.diagnostics.replica import random_state_kept
+from isthmus.diagnostics.replica import undisturbed
 from isthmus.diagnostics.samples import Samples
 from isthmus.diagnostics.session import DiagnosisSession, open_session
 from isthmus.diagnostics.stream_columns import add_leaky_columns, add_stream_columns
@@ -62,7 +62,7 @@ def with_derivatives(network: nn.Module, given: Given, limits: Limits, hear: Cal
         GradientsStop: no derivative arrives at the inputs. DataError: as `diagnose` has it.
     """
     samples = given.samples
-    with random_state_kept(network), open_session(network, samples, at_once=given.at_once) as session:
+    with undisturbed(network), open_session(network, samples, at_once=given.at_once) as session:
         budget = session.budget(limits.memory)
         plan, points = plan_cuts(session, samples, budget), session.num_points()
         sentence = announcement(

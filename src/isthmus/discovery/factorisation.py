@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from isthmus.diagnostics.replica import random_state_kept
+from isthmus.diagnostics.replica import undisturbed
 from isthmus.discovery.chains.cutting import cut_module
 from isthmus.discovery.chains.module_input import samples_argument
 from isthmus.discovery.factors import Factorisation, principal_axes
@@ -90,7 +90,7 @@ def factorise(
     module = module_argument(module, "factorise(module, x)")
     rank = None if rank is None else whole_argument(rank, "factorise(rank=...)")
     layer = layer if layer is None or isinstance(layer, str) else whole_argument(layer, "factorise(layer=...)")
-    with random_state_kept(module):  # loaders draw from it too
+    with undisturbed(module):  # loaders draw from it too
         x = samples_argument(x, "factorise(module, x): x", module)
         return _factorised(module, x, rank, layer=layer, heldout=heldout)
 

@@ -6,14 +6,18 @@ Samples are copied for every call: `differentiation`. Modules that are evaluated
 import functools
 import inspect
 import random
-from collections.abc import Generator
+from collections import deque
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from isthmus.processes.shared_state import held_in_common
+
+LARGEST_STATE = 10_000  # entries of a container, above which they are data, in which nothing is looked for
 
 
 @contextmanager
@@ -59,7 +63,7 @@ def _kept() -> Generator[None]:
 
 @contextmanager
 def left_as_found(function: object, *devices: torch.device) -> Generator[None]:
-    """Buffers, modes and gradients of the modules that a function is or calls are put back; so is chance.
+    """Buffers, modes, gradients and attributes of the modules that a function is or calls are put back; so is chance.
 
     Args:
         function: a module, a method of one, or what names modules; of those that it reaches otherwise nothing is known.
@@ -67,23 +71,107 @@ def left_as_found(function: object, *devices: torch.device) -> Generator[None]:
     """
     parts = [part for module in _modules_of(function) for part in module.modules()]
     modes = [(part, part.training) for part in parts]
-    buffers = [
-        (part, name, buffer, buffer.detach().clone())
-        for part in parts for name, buffer in part.named_buffers(recurse=False)
-    ]  # fmt: skip
     parameters = [p for part in parts for p in part.parameters(recurse=False)]
     gradients = [(p, p.grad, None if p.grad is None else p.grad.detach().clone()) for p in parameters]
     try:
-        with chance_kept(*devices):
+        with chance_kept(*devices), ExitStack() as stack:
+            for module in _modules_of(function):
+                stack.enter_context(attributes_kept(module, copied=True))
             yield
     finally:
         for part, mode in modes:
             part.training = mode
         with torch.no_grad():
-            for part, name, buffer, value in buffers:
-                setattr(part, name, buffer.copy_(value))
             for parameter, gradient, value in gradients:
                 parameter.grad = None if gradient is None or value is None else gradient.copy_(value)
+
+
+@contextmanager
+def attributes_kept(module: nn.Module, *, copied: bool = False) -> Generator[None]:
+    """What a module's parts hold in attributes is put back: counters, caches, tables that a first call makes, buffers.
+
+    So is what lists, dicts, sets and deques in them hold, and objects of classes that stand beside the module's own.
+    Hooks stay as they are: who holds their handles has put them there, or taken them off. Objects of other files are
+    not looked into: what a trainer or a logger does meanwhile is theirs.
+
+    Args:
+        module: with all modules that it holds, in lists too.
+        copied: whether copies stand in the place of tensors meanwhile, but for parameters and views of them: what is
+            written into one of them in place is put back too, and nothing is written into the tensors themselves.
+    """
+    found = [(held, _held_by(held)) for held in _holders(module)]
+    if copied:
+        _put_copies(found, {_storage(p) for p in module.parameters()} - {0})
+    try:
+        yield
+    finally:
+        for held, before in found:
+            _put_back(held, before)
+
+
+def _holders(module: nn.Module) -> Iterator[Any]:
+    """The dicts of attributes and the containers in which a module and all that it holds keep things, each once."""
+    seen = set[int]()
+    waiting: list[tuple[Any, str]] = [(vars(module), type(module).__module__)]
+    while waiting:
+        held, file = waiting.pop()
+        if id(held) in seen:
+            continue
+        seen.add(id(held))
+        if not isinstance(held, tuple):
+            yield held
+        for value in _inside(held):
+            if isinstance(value, nn.Module):
+                waiting.append((vars(value), type(value).__module__))
+            elif isinstance(value, dict | list | tuple | set | deque):
+                waiting.append((value, file))
+            elif type(value).__module__ == file and not isinstance(value, Tensor) and hasattr(value, "__dict__"):
+                waiting.append((vars(value), file))
+
+
+def _inside(held: Any) -> Iterator[object]:
+    """What may hold things in its turn: of an object's attributes and of a container that is no data."""
+    if len(held) > LARGEST_STATE:
+        return
+    for key, value in held.items() if isinstance(held, dict) else ((None, value) for value in held):
+        if not (isinstance(key, str) and "_hooks" in key):
+            yield value
+
+
+def _held_by(held: Any) -> Any:
+    """What a container holds, in a plain one: the classes of strangers may copy themselves as they like."""
+    return dict(held.items()) if isinstance(held, dict) else set(held) if isinstance(held, set) else list(held)
+
+
+def _put_copies(found: list[tuple[Any, Any]], parameters: set[int]) -> None:
+    copies = dict[int, Tensor]()
+    for held, before in found:
+        if isinstance(held, set):
+            continue
+        for key, value in before.items() if isinstance(held, dict) else enumerate(before):
+            if isinstance(value, Tensor) and not isinstance(value, nn.Parameter) and _storage(value) not in parameters:
+                held[key] = copies.setdefault(id(value), value.detach().clone())
+
+
+def _storage(tensor: Tensor) -> int:
+    """Where its numbers lie; 0 where it has no storage of its own, as a sparse one."""
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (NotImplementedError, RuntimeError):
+        return 0
+
+
+def _put_back(held: Any, before: Any) -> None:
+    """Into the same container what it held; it is not written into where it still holds that."""
+    if isinstance(held, dict):
+        for key in [key for key in held if key not in before]:
+            del held[key]
+        for key, value in before.items():
+            if key not in held or held[key] is not value:
+                held[key] = value
+    elif len(held) != len(before) or any(new is not old for new, old in zip(held, before, strict=True)):
+        held.clear()
+        held.update(before) if isinstance(held, set) else held.extend(before)
 
 
 def _modules_of(function: object) -> list[nn.Module]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from isthmus.diagnostics.replica import random_state_kept
+from isthmus.diagnostics.replica import undisturbed
 from isthmus.discovery.chains.batch_norms import without_batch_norms
 from isthmus.discovery.chains.compression_search import Change, CompressionSearch, parameters
 from isthmus.discovery.chains.error_bounds import UNSEEN, RowErrors, errors_against
@@ -153,7 +153,7 @@ def compress(
     if polish not in (None, *POLISHES):
         raise ValueError(f"compress(polish={polish!r}): needs None or one of {', '.join(map(repr, POLISHES))}.")
     module = module_argument(module, "compress(module, x)")
-    with random_state_kept(module):  # loaders draw from it too
+    with undisturbed(module):  # loaders draw from it too
         x = checked_input("compress", module, x, least_rows=LEAST_ROWS)
         rows = _parts(x, None if heldout is None else checked_input("compress", module, heldout, least_rows=1))
         return _compressed(module, rows, tolerance, allow_slower=allow_slower, polish=polish)
