@@ -65,7 +65,8 @@ def test_the_halves_are_fitted_to_all_rows_however_they_are_judged() -> None:
 
 
 def test_tokens_count_as_rows_and_an_exact_cut_is_exact_on_unseen_rows() -> None:
-    tokens = isthmus.factorise(seeded(attention), samples(8, 4, 5), 5, layer="0")
+    with pytest.warns(DataWarning, match="20 numbers pass for each sample, and 20 go in"):
+        tokens = isthmus.factorise(seeded(attention), samples(8, 4, 5), 5, layer="0")
     assert tokens.heldout_error < 1e-5
     with pytest.warns(DataWarning, match="8 rows are few for 4 coordinates"):
         isthmus.factorise(seeded(attention), samples(2, 4, 5), 4, layer="0")

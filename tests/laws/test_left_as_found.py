@@ -87,7 +87,7 @@ def calls(folder: Path) -> dict[str, Callable[[], object]]:
         "discover(executor)": in_a_pool_of_ones_own,
         "fit": trained,
         "compress": lambda: compress(copy.deepcopy(module), x, tolerance=0.3),
-        "factorise": lambda: factorise(module, x),
+        "factorise": lambda: factorise(module, x, 2),
         "certificates": lambda: theory.certificates(copy.deepcopy(module), x),
         "read_table": partial(read, table),
     }

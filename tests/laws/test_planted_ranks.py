@@ -4,6 +4,7 @@ A number of channels, of what a token shows or of what spectra alone suggest is 
 """
 
 import json
+import warnings
 from collections.abc import Callable
 
 import pytest
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 import isthmus
 from isthmus.diagnostics.judged_rank import judged
 from isthmus.diagnostics.rank_budgets import rank_budgets
+from isthmus.discovery.factors import LITTLE_LOST
 from isthmus.theory import RankEstimate
 
 
@@ -117,6 +119,40 @@ def test_a_rank_is_the_planted_one_or_none(name: str, jacobians: bool) -> None:
         told = json.loads(json.dumps(found.to_dict()))
         assert told["rank"] == planted == rank_budgets(found)["rank"]
         assert ("to work through" in told["headline"]) is (planted is not None and rank.lower < rank.upper)
+
+
+# what can be cut at a layer that is not the output
+CUT = [
+    name
+    for name in CASES
+    if name not in ("a waist of every token", "none, of normalised tokens", "none, of a recurrence")
+]
+
+
+@pytest.mark.parametrize("name", CUT)
+def test_a_cut_takes_the_rank_that_is_read_or_the_fewest_coordinates_that_lose_little(name: str) -> None:
+    """A gap of one spectrum was taken: 1 where a diagnosis reads 3, and half of the output lost."""
+    make, x, planted = CASES[name]
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        module = make().eval()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        halves = isthmus.factorise(module, x)
+    assert planted is None or halves.rank == planted == isthmus.diagnose(module, x).rank.estimate
+    if planted is None:
+        assert halves.relative_error <= LITTLE_LOST < cut(module, x, halves.rank - 1)
+    passing = halves.encoder(x[:1]).numel()
+    told = [str(warning.message) for warning in caught if "no narrowing" in str(warning.message)]
+    ending = f"{passing} numbers pass for each sample, and {x[0].numel()} go in: that is no narrowing."
+    assert [ending in message for message in told] == [True] * (passing >= x[0].numel())
+
+
+def cut(module: nn.Module, x: Tensor, rank: int) -> float:
+    """What the best cut loses, where nobody is warned."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return isthmus.factorise(module, x, rank).relative_error
 
 
 def test_without_a_cut_there_is_no_rank_but_why() -> None:

@@ -71,7 +71,7 @@ def compressed(net: FullyConnected) -> object:
 
 
 def cut(net: FullyConnected) -> object:
-    return numbers(factorise(net, torch.from_numpy(X).float()).encoder)
+    return numbers(factorise(net, torch.from_numpy(X).float(), 2).encoder)
 
 
 def read(net: FullyConnected) -> object:

@@ -74,7 +74,7 @@ def factor_in(folder: Path, request: ExportRequest, *, rank: int | None, layer: 
     )
     table = Table.grid(padding=(0, 2))
     table.add_row("network", f"{read.what}, {num_parameters(read.module)} parameters")
-    table.add_row("cut at", f"layer {halves.layer}, through {_numbers_of(coordinates, halves.rank, x)}")
+    table.add_row("cut at", f"layer {halves.layer}, through {_numbers_of(coordinates, halves.rank)}")
     table.add_row("relative error", f"{halves.heldout_error:.3g} on rows that the cut has not seen (a fifth in turn)")
     table.add_row("on its own rows", f"{halves.relative_error:.3g} on {len(x)} samples")
     table.add_row("encoder", f"{num_parameters(halves.encoder)} parameters")
@@ -114,13 +114,11 @@ def _premise(rows: int) -> str:
     )
 
 
-def _numbers_of(coordinates: Tensor, rank: int, x: Tensor) -> str:
+def _numbers_of(coordinates: Tensor, rank: int) -> str:
     """What passes for one sample, in words: tokens and pixels have coordinates of their own."""
-    numbers, entering = coordinates[0].numel(), x[0].numel()
-    if numbers == rank:
-        return counted(rank, "coordinate")
-    said = f"{counted(rank, 'coordinate')} at each of {numbers // rank} places: {numbers} numbers a sample"
-    return said if numbers < entering else f"{said}, and {entering} go in. Choose another --layer"
+    numbers = coordinates[0].numel()
+    said = counted(rank, "coordinate")
+    return said if numbers == rank else f"{said} at each of {numbers // rank} places: {numbers} numbers a sample"
 
 
 def _print_moves(found: Compression) -> None:

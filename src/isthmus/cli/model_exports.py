@@ -39,7 +39,7 @@ class ExportRequest:
 @with_options(ExportRequest)
 def factor(
     request: ExportRequest,
-    rank: Annotated[int | None, typer.Option(min=1, help="Number of coordinates; default: the gap.")] = None,
+    rank: Annotated[int | None, typer.Option(min=1, help="Number of coordinates; default: as diagnose reads.")] = None,
     layer: Annotated[str | None, typer.Option(help="Layer to cut, by number or name; default: the best.")] = None,
 ) -> int:
     """Cut a network in two: encoder and decoder as safetensors and .pt2, and the error of the cut.

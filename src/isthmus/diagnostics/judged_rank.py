@@ -44,6 +44,20 @@ def is_confirmed(suggested: int | None, lost: Callable[[int], float]) -> bool:
     return not suggested or lost(suggested - 1) >= max(CLIFF * lost(suggested), LOSSES[1])
 
 
+def least_rank(lost: Callable[[int], float], most: int, allowed: float) -> int | None:
+    """The fewest directions, of 0 to `most`, through which no more than this is lost; None where `most` lose more.
+
+    By bisection, that is, as if what is lost fell.
+    """
+    low, high = -1, most
+    if lost(high) > allowed:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if lost(middle) <= allowed else (middle, high)
+    return high
+
+
 def judged(reading: RankEstimate, cuts: xr.Dataset | None, *, hindrance: str, narrower_than: int) -> RankEstimate:
     """What readings suggest, held to the cuts: an estimate only where one holds, or where the interval is one number.
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from isthmus.diagnostics.budget import Budget, give_back
 from isthmus.diagnostics.evaluation import record
-from isthmus.diagnostics.judged_rank import LOSSES, is_confirmed, standing
+from isthmus.diagnostics.judged_rank import LOSSES, is_confirmed, least_rank, standing
 from isthmus.diagnostics.listener import Listener
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.projections import Keeping, Projecting
@@ -225,13 +225,7 @@ class _Trial:
 
     def least_rank(self, place: _Place, loss: float) -> int | None:
         """The fewest directions through which no more than `loss` is lost."""
-        low, high = -1, place.most
-        if self.lost(place, high) > loss:
-            return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.lost(place, middle) <= loss else (middle, high)
-        return high
+        return least_rank(partial(self.lost, place), place.most, loss)
 
     def _output(self, part: Samples, listener: Listener) -> Tensor:
         give_back()

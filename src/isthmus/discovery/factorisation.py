@@ -3,6 +3,7 @@
 Networks of ours: here, in float64. Any other module: `chains.cutting`. Errors on rows without a say: `unseen_rows`.
 """
 
+from functools import partial
 from typing import Any, TypeAlias, overload
 
 import torch
@@ -12,7 +13,7 @@ from torch.utils.data import DataLoader, Dataset
 from isthmus.diagnostics.replica import undisturbed
 from isthmus.discovery.chains.cutting import cut_module
 from isthmus.discovery.chains.module_input import samples_argument
-from isthmus.discovery.factors import Factorisation, principal_axes
+from isthmus.discovery.factors import Factorisation, dimensions_of, fewest_coordinates, principal_axes
 from isthmus.discovery.unseen_rows import told_by_unseen_rows
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, walk
@@ -57,8 +58,9 @@ def factorise(
             of one tensor in and one out whose linear layers are not all bypassed by skip connections. Not changed.
         x: samples as rows (of a module, as it takes them; tokens and pixels count as samples of the subspace). Or a
             data set, or a DataLoader, all of whose batches are taken into memory without their targets.
-        rank: number of coordinates; None takes the least that a layer's spectrum has before its largest gap
-            (*estimate*).
+        rank: number of coordinates; None takes the number of dimensions that `diagnose` reads, and cuts where samples
+            pass as a whole (*estimate*). Where it reads none, and of what passes token by token or pixel by pixel, the
+            fewest through which a cut loses at most 1 % of the spread of the outputs on x.
         layer: layer to cut: its number among the linear layers that can be cut (hidden layers 1..L-1 of a
             `FullyConnected`, l + 1 behind layer l = 0..L of a residual network), or its name as in `named_modules`
             (of one that runs again "name (call 2)"); None takes the one with the least error, the first of equals. The
@@ -79,7 +81,7 @@ def factorise(
             that cannot be taken apart, a rank larger than the width, or numbers that are not whole.
 
     Warns:
-        DataWarning: fewer than three rows for each coordinate.
+        DataWarning: fewer than three rows for each coordinate; as many numbers pass as go in.
 
     Source: ours.
 
@@ -105,6 +107,8 @@ def _factorised(
         return told_by_unseen_rows(
             found, module, x, heldout, lambda rows: cut_module(module, rows, found.rank, layer=found.layer)
         )
+    if rank is None:
+        rank = dimensions_of(module, x, module.dimensions[-1])
     own = cut_network(module, x, rank, layer=layer)
     return told_by_unseen_rows(
         own, module, x, heldout, lambda rows: cut_network(module, rows, own.rank, layer=own.layer)
@@ -128,17 +132,19 @@ def cut_network(
     with torch.no_grad():
         states = walk(network, x)
         layers = [layer] if layer is not None else list(range(1, network.depth))
+        pairs = {l: partial(_cut, network, states[l - 1].preactivation, x, layer=l) for l in layers}
         if rank is None:
-            rank = _least_gap([states[l - 1].preactivation for l in layers])
-        cuts = [_cut(network, states[l - 1].preactivation, x, rank, l) for l in layers]
+            widths = [states[l - 1].preactivation.shape[1] for l in layers]
+            rank = fewest_coordinates([lambda k, l=l: pairs[l](rank=k).relative_error for l in layers], widths)
+        cuts = [pairs[l](rank=rank) for l in layers]
     return min(cuts, key=lambda c: c.relative_error)
 
 
 def gap_of(network: FullyConnected, x: Tensor) -> int:
     """Least gap rank over the hidden layers' centred pre-activations on `x` (*estimate*)."""
     with torch.no_grad():
-        states = walk(network, x)[:-1]
-    return _least_gap([s.preactivation for s in states])
+        preactivations = [s.preactivation for s in walk(network, x)[:-1]]
+    return min(int(spectral_gap_rank(torch.linalg.svdvals(z - z.mean(0)))) for z in preactivations)
 
 
 def joined(encoder: FullyConnected, decoder: FullyConnected, *, dtype: torch.dtype = torch.float64) -> FullyConnected:
@@ -151,12 +157,7 @@ def joined(encoder: FullyConnected, decoder: FullyConnected, *, dtype: torch.dty
     )
 
 
-def _least_gap(preactivations: list[Tensor]) -> int:
-    """The least gap rank of their spectra."""
-    return min(int(spectral_gap_rank(torch.linalg.svdvals(z - z.mean(0)))) for z in preactivations)
-
-
-def _cut(network: FullyConnected, z: Tensor, x: Tensor, rank: int, layer: int) -> Factorisation[FullyConnected]:
+def _cut(network: FullyConnected, z: Tensor, x: Tensor, *, rank: int, layer: int) -> Factorisation[FullyConnected]:
     if not 0 <= rank <= z.shape[1]:
         raise ValueError(f"factorise(rank={rank}, layer={layer}): needs 0 <= rank <= the layer's width {z.shape[1]}.")
     mean = z.mean(0)

@@ -1,11 +1,21 @@
-"""Two halves of a network as a record, and the axes through which it is cut. Who cuts: `factorisation`, `chains`."""
+"""Two halves of a network as a record, and the axes and number of coordinates through which it is cut.
+
+Who cuts: `factorisation`, `chains`.
+"""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+from isthmus.diagnostics.diagnose import diagnose
+from isthmus.diagnostics.judged_rank import LOSSES, least_rank
+from isthmus.errors import IsthmusError
+
+LITTLE_LOST = LOSSES[2]  # of the output's spread, that a cut may lose where no number of dimensions stands out
 
 M = TypeVar("M", bound=nn.Module, covariant=True)
 
@@ -41,3 +51,35 @@ def principal_axes(centred: Tensor, rank: int) -> Tensor:
         axes = torch.linalg.qr(torch.cat([axes, torch.eye(len(axes)).to(axes)], 1)).Q[:, :rank]
     sign = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign() if rank else axes[:1]
     return axes * sign
+
+
+def dimensions_of(module: nn.Module, x: Tensor, outputs: int) -> int | None:
+    """The number of dimensions that `diagnose` reads, fewer than enter and come out, at a place inside the module.
+
+    None where none stands out, or `diagnose` cannot read the module: as many as come out are proved by Jacobians, and
+    no layer need have so few.
+
+    Args:
+        module: of one tensor in and one out.
+        x: samples.
+        outputs: numbers that come out for a sample.
+    """
+    try:
+        found = diagnose(module, x).rank.estimate
+    except (IsthmusError, ValueError):  # what may be cut all the same
+        return None
+    return found if found is not None and found < min(outputs, x[0].numel()) else None
+
+
+def fewest_coordinates(errors: Sequence[Callable[[int], float]], widths: Sequence[int]) -> int:
+    """The fewest coordinates through which a cut at one of some layers loses no more than `LITTLE_LOST`; else all.
+
+    Args:
+        errors: what a cut through a number of coordinates loses, for each layer; taken to fall.
+        widths: of the layers.
+    """
+    fewest = max(widths)
+    for error, width in zip(errors, widths, strict=True):
+        if fewest > 1 and (found := least_rank(error, min(width, fewest - 1), LITTLE_LOST)) is not None:
+            fewest = found
+    return fewest

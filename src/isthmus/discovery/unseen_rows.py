@@ -61,6 +61,7 @@ def told_by_unseen_rows(
         error = square**0.5 / spread if spread else square**0.5
         told = replace(found, heldout_error=error)
         _warn_of_few_rows(told, x)
+        _warn_of_no_narrowing(told, x)
     return told
 
 
@@ -82,6 +83,18 @@ def _warn_of_few_rows(told: Factorisation[M], x: Tensor) -> None:
             f"fewer than {ENOUGH} "
             f"for each: the cut fits the rows it was given. Its relative error is {told.relative_error:.2g} on these, "
             f"and {unseen} on rows that it has not seen. Give more rows, or a lower rank.",
+            DataWarning,
+            stacklevel=outside(),
+        )
+
+
+def _warn_of_no_narrowing(told: Factorisation[M], x: Tensor) -> None:
+    """Of numbers only: a token is no number."""
+    passing, entering = on_copy(told.encoder, x[:1]).numel(), x[0].numel()
+    if x.is_floating_point() and passing >= entering:
+        warnings.warn(
+            f"factorise(rank={told.rank}): {passing} numbers pass for each sample, and {entering} go in: that is no "
+            "narrowing. Give a lower rank, or another layer.",
             DataWarning,
             stacklevel=outside(),
         )

@@ -3,7 +3,8 @@
 How a module is taken apart: `networks.chain`. Networks of ours: `factorisation`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -13,11 +14,10 @@ from isthmus.discovery.chains.row_factor import RowFactor, row_factor
 from isthmus.discovery.chains.rows import batches, row_batches
 from isthmus.discovery.chains.sites import branches
 from isthmus.discovery.chains.weighted_layers import numbers, pointwise, weighted, with_numbers
-from isthmus.discovery.factors import Factorisation, principal_axes
-from isthmus.networks.chain import UnreadableModule, as_module, read_chain
+from isthmus.discovery.factors import Factorisation, dimensions_of, fewest_coordinates, principal_axes
+from isthmus.networks.chain import UnreadableModule, as_module, read_chain, run
 from isthmus.networks.copies import copied_module, on_copy
 from isthmus.networks.stage_kinds import Stage, is_convolution, is_weighted
-from isthmus.theory.spectra import spectral_gap_rank
 
 _NAMED = 3  # places of each obstacle in a message
 
@@ -33,11 +33,30 @@ def cut_module(module: nn.Module, x: Tensor, rank: int | None, *, layer: int | s
     places = _places(stages, layer)
     factors = {place: _preactivations(stages, x, place) for place in places}
     if rank is None:
-        rank = max(min(int(spectral_gap_rank(torch.linalg.svdvals(factors[place].centred))) for place in places), 1)
+        rank, places = _rank_and_places(module, x, target, stages, factors)
     halves = [_cut(stages, place, factors[place], rank) for place in places]
     errors = [_error_of(nn.Sequential(*pair), target, x) for pair in halves]
     best = min(range(len(places)), key=errors.__getitem__)
     return Factorisation(*halves[best], rank, _name_of(stages, places[best]), errors[best])
+
+
+def _rank_and_places(
+    module: nn.Module, x: Tensor, target: Tensor, stages: Sequence[Stage], factors: Mapping[int, RowFactor]
+) -> tuple[int, list[int]]:
+    """The number of coordinates where none is asked for, and the steps at which they are such.
+
+    What `diagnose` reads counts numbers of a sample, not of a token or a pixel.
+    """
+    whole = [place for place, factor in factors.items() if run(stages[: place + 1], x[:1]).numel() == len(factor.mean)]
+    found = dimensions_of(module, x, target[0].numel()) if whole else None
+    if found is not None:
+        return max(found, 1), whole
+
+    def error(place: int, rank: int) -> float:
+        return _error_of(nn.Sequential(*_cut(stages, place, factors[place], rank)), target, x) if rank else float("inf")
+
+    widths = [len(factor.mean) for factor in factors.values()]
+    return fewest_coordinates([partial(error, place) for place in factors], widths), list(factors)
 
 
 def _places(stages: Sequence[Stage], layer: int | str | None) -> list[int]:
