@@ -119,6 +119,63 @@ def test_constant_pixels_stay_without_a_word_beside_targets(here: Path) -> None:
     assert tuple(torch.as_tensor(given.x).shape) == (30, 2, 4, 5)
 
 
+class Inputs:
+    """Arrays that modules take, each with what stays of it as samples."""
+
+    images = np.random.default_rng(0).normal(size=(30, 2, 4, 5))
+    rows = images[:, 0, 0]
+    words = np.arange(90).reshape(30, 3) % 7
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize("apart", ["numbers", "matrix", "maps", "labels", "a table"])
+@pytest.mark.parametrize("data", ["images.npy", "rows.npy", "words.npy", "images.npz", "words.npz", "named.npz"])
+def test_targets_in_a_file_of_their_own_leave_the_samples_as_they_are(data: str, apart: str) -> None:
+    """Images had been flattened, and tokens had become numbers."""
+    kind = data.removesuffix(".npy").removesuffix(".npz")
+    array = Inputs.words if kind == "named" else getattr(Inputs, kind)
+    np.save(data, array) if data.endswith("npy") else np.savez(data, **{"ids" if kind == "named" else "x": array})
+    codes = np.arange(30) % 3
+    as_classes, file = apart in ("labels", "a table"), "targets.npy"
+    wanted = {"numbers": codes[:, None] / 2, "matrix": Inputs.rows, "maps": Inputs.images}.get(apart, codes)
+    if apart == "a table":
+        file = "targets.csv"
+        Path(file).write_text("kind\n" + "\n".join(np.array(list("uvw"))[codes]) + "\n")
+    else:
+        np.save(file, codes / 2 if apart == "numbers" else wanted)
+    options = (None, file) if as_classes else (file, None)
+    given = diagnosis_data(data, read_model_file("net.safetensors"), target=options[0], classes=options[1])
+    assert given.y is not None
+    np.testing.assert_array_equal(given.y.numpy(), wanted)
+    samples_given = given.x["ids"] if isinstance(given.x, dict) else torch.as_tensor(given.x)
+    assert isinstance(given.x, dict) is (kind == "named")
+    np.testing.assert_array_equal(torch.as_tensor(samples_given).numpy(), array)
+    assert (given.whole is not None) is (kind == "words")
+
+
+@pytest.mark.usefixtures("here")
+def test_named_inputs_may_have_their_targets_beside_them() -> None:
+    np.savez("both.npz", ids=Inputs.words, mask=Inputs.words > 0, y=np.arange(30) / 2)
+    given = diagnosis_data("both.npz", read_model_file("net.safetensors"), target="y", classes=None)
+    assert isinstance(given.x, dict)
+    assert list(given.x) == ["ids", "mask"]
+    assert torch.as_tensor(given.y).tolist() == (np.arange(30) / 2).tolist()
+
+
+@pytest.mark.parametrize(
+    ("words", "is_told"),
+    [((), True), (("--target", "y"), False), (("--no-jacobians",), False)],
+    ids=["unasked", "asked", "no-jacobians"],
+)
+def test_targets_that_are_not_used_are_told(
+    here: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], is_told: bool
+) -> None:
+    assert run(["diagnose", "net.safetensors", "--data", "pairs.npz", "--out", "page.html", *words]) == 0
+    note = "note: pairs.npz: its y is not used. Add --target y, or --classes y, for the loss."
+    assert (note in capsys.readouterr().err.splitlines()) is is_told
+    assert (here / "page.html").exists()
+
+
 @pytest.mark.usefixtures("here")
 def test_a_zarr_is_taken_as_a_npy_or_an_npz() -> None:
     zarr = pytest.importorskip("zarr", reason="the extra zarr is not installed")
@@ -224,6 +281,8 @@ BAD = {
     "an unknown target": ([*NET, "pairs.csv", "--target", "z"], "has no column 'z'"),
     "a target of the wrong width": ([*NET, "pairs.npz", "--target", "y2"], "Give --target y"),
     "targets that do not fit": ([*NET, "thin.npz", "--target", "y"], "needs y of shape (60, 3)"),
+    "targets of other rows": ([*NET, "pairs.npz", "--target", "one.npy"], "x has 60 rows and y has 1"),
+    "targets with NaN": ([*NET, "pairs.npz", "--target", "nan.npy"], "nan.npy: column 3 holds a missing value"),
     "classes and targets": ([*NET, "pairs.csv", "--target", "p", "--classes", "q"], "exclude each other"),
     "a ridge alone": ([*NET, "rows.csv", "--ridge", "1e-3"], "is used together with targets"),
     "a negative ridge": ([*NET, "pairs.csv", "--target", "p,q,r", "--ridge", "-1"], "needs a positive number"),

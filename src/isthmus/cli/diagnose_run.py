@@ -15,10 +15,10 @@ from rich.table import Table
 from rich.text import Text
 from torch import Tensor
 
-from isthmus.cli.data import builtin_task, choice_of, loss_option
+from isthmus.cli.data import TargetChoice, builtin_task, choice_of, loss_option
 from isthmus.cli.diagnose import DiagnosisRequest
 from isthmus.cli.exit_codes import ExitCode
-from isthmus.cli.model_data import model_rows, named_arrays, own_arrays, whole_numbers
+from isthmus.cli.model_data import ARRAYS, model_rows, named_arrays, own_arrays, whole_numbers
 from isthmus.cli.run_folder import builtin_name
 from isthmus.cli.terminal import print_headed, terminal
 from isthmus.cli.voice import tell
@@ -33,9 +33,11 @@ from isthmus.processes.shared_state import silenced
 from isthmus.reports import block_table, cut_table, report, short_layer_table, verdict_of
 from isthmus.reports.tables import TableText
 from isthmus.tasks import Kind, read_table
-from isthmus.tasks.array_files import is_archive
-from isthmus.tasks.arrays import check_same_length, counted
+from isthmus.tasks.array_files import is_archive, kind_of_array
+from isthmus.tasks.arrays import check_finite, check_same_length, counted
 from isthmus.tasks.picture_listing import is_picture_folder
+from isthmus.tasks.table_options import AS_IT_COMES
+from isthmus.tasks.target_files import file_apart, targets_apart
 from isthmus.training import Limits
 from isthmus.writing.atomic import write_text
 
@@ -71,6 +73,8 @@ def diagnose_to(page: Path, request: DiagnosisRequest, *, say: Callable[[str], N
     given = diagnosis_data(request.data, read, target=request.target, classes=request.classes)
     if request.ridge is not None and given.y is None:
         raise DataError("--ridge: is used together with targets. Add --target or --classes, or leave it out.")
+    if has_unused_targets(request.data, request):
+        say(f"{request.data}: its y is not used. Add --target y, or --classes y, for the loss.")
     loss = loss_option(request.loss)
     num_samples = len(next(iter(given.x.values())) if isinstance(given.x, dict) else given.x)
     is_long = num_samples * num_parameters(read.module) >= LONG
@@ -143,18 +147,30 @@ def diagnosis_data(data: str, model: LoadedModel, *, target: str | None, classes
     Raises:
         DataError: the data cannot be read, have NaN, or lack a column; one line says where.
     """
-    choice = choice_of(target, classes, autoencode=False)
-    if not choice.target and choice.classes is None:
-        by_name = named_arrays(Path(data))
-        if by_name is not None:
-            return DiagnosisData(by_name)
-        return DiagnosisData(model_rows(data, model), whole_numbers(Path(data)))
-    if builtin_name(data) is not None or is_archive(Path(data)):
-        if choice.target not in {(), (OWN_TARGETS,)} or choice.classes not in {None, OWN_TARGETS}:
-            raise DataError(f"{data}: has its own targets, called y. Give --target y, or --classes y.")
-        x, y = model_rows(data, model), _own_targets(data, as_classes=choice.classes is not None)
-        check_same_length(len(x), len(y), name=data)
-        return DiagnosisData(x, whole_numbers(Path(data)), y)
+    choice, path = choice_of(target, classes, autoencode=False), Path(data)
+    asked = choice.target if choice.classes is None else (choice.classes,)
+    by_name = named_arrays(path, but=asked)
+    if not asked:
+        x = model_rows(data, model) if by_name is None else by_name
+        return DiagnosisData(x, None if by_name else whole_numbers(path))
+    apart = file_apart(asked, (), path) if kind_of_array(path) in ARRAYS else None
+    if apart is None and builtin_name(data) is None and not is_archive(path):
+        return _of_table(data, model, choice)
+    if apart is None and asked != (OWN_TARGETS,):
+        raise DataError(f"{data}: has its own targets, called y. Give --target y, or --classes y.")
+    as_classes = choice.classes is not None
+    if apart is not None:
+        y = _targets_apart(asked[0], apart, path, as_classes=as_classes)
+    else:
+        y = _own_targets(data, as_classes=as_classes, is_checked=by_name is not None)
+    x = model_rows(data, model) if by_name is None else by_name
+    num = len(x) if isinstance(x, Tensor) else len(next(iter(x.values())))
+    check_same_length(num, len(y), name=data if apart is None else f"{data}, {apart}")
+    return DiagnosisData(x, None if by_name else whole_numbers(path), y)
+
+
+def _of_table(data: str, model: LoadedModel, choice: TargetChoice) -> DiagnosisData:
+    """Samples and targets in columns of one table, or targets in a file beside it."""
     task = read_table(data, target=choice.target, classes=choice.classes, drop_constant=False)
     # pictures have the shape that the module takes, and what a table tells of them is no input
     x = model_rows(data, model) if model.input_names or is_picture_folder(data) else torch.from_numpy(np.array(task.x))
@@ -163,24 +179,54 @@ def diagnosis_data(data: str, model: LoadedModel, *, target: str | None, classes
     return DiagnosisData(x, None, torch.from_numpy(y))
 
 
-def _own_targets(data: str, *, as_classes: bool) -> Tensor:
-    """Y of an .npz in its own shape, or of builtin data."""
+def has_unused_targets(data: str, request: DiagnosisRequest) -> bool:
+    """Whether a file holds targets beside samples, and nobody asked for them though they could be used."""
+    is_asked = request.target is not None or request.classes is not None or request.jacobians is False
+    return not is_asked and {"x", OWN_TARGETS} <= own_arrays(Path(data)).keys()
+
+
+def _targets_apart(name: str, place: Path, data: Path, *, as_classes: bool) -> Tensor:
+    """The targets in a file of their own, beside samples that keep their shape; of an array of images in its shape."""
+    with silenced(DataWarning, ".* was flattened"):
+        table = targets_apart((name,), (), data, AS_IT_COMES, as_classes=as_classes)
+    assert table is not None
+    if as_classes:
+        return _as_classes(table.iloc[:, 0].to_numpy())
+    array = own_arrays(place).get("x")
+    numbers = table.to_numpy() if array is None or array.ndim <= 2 else array
+    return torch.from_numpy(np.array(numbers, dtype=np.float64))
+
+
+def _as_classes(y: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.unique(y.reshape(-1), return_inverse=True)[1].astype(np.int64))
+
+
+def _own_targets(data: str, *, as_classes: bool, is_checked: bool) -> Tensor:
+    """Y of an .npz in its own shape, or of builtin data.
+
+    Args:
+        data: the file, or "builtin:NAME".
+        as_classes: whether classes are asked for.
+        is_checked: whether the arrays beside y are known to be numbers.
+    """
     if (task := builtin_task(data)) is not None:
         if task.y is None:
             raise DataError(f"{data}: has no targets. Leave out --target and --classes.")
         y = task.y.argmax(1) if as_classes and task.kind is Kind.CLASSIFICATION else task.y
     else:
-        with silenced(DataWarning, ".* was flattened"):  # images keep their shape here
-            read_table(data, autoencode=True, drop_constant=False)  # whatever is wrong with the file, it says
+        if not is_checked:
+            with silenced(DataWarning, ".* was flattened"):  # images keep their shape here
+                read_table(data, autoencode=True, drop_constant=False)  # whatever is wrong with the file, it says
         y = own_arrays(Path(data)).get(OWN_TARGETS)
         if y is None:
             raise DataError(f"{data}: holds no array y. Leave out --target and --classes, or save y in it.")
     if as_classes:
         if y.ndim > 1 and y.shape[1:] != (1,):
             raise DataError(f"{data}: --classes y needs one class per row, got y of shape {y.shape}.")
-        return torch.from_numpy(np.unique(y.reshape(-1), return_inverse=True)[1].astype(np.int64))
+        return _as_classes(y)
     if y.dtype.kind not in "fiub":
         raise DataError(f"{data}: y holds {y.dtype}, not numbers. Give --classes y.")
+    check_finite(y.reshape(len(y), -1), f"{data}, y")
     return torch.from_numpy(y.astype(np.float64))
 
 

@@ -3,6 +3,7 @@
 The columns of a saved discovery are found by name: `cli.data_of_run`. Reading files: `tasks`.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,8 @@ from isthmus.tasks.array_files import arrays_of, is_archive, kind_of_array
 from isthmus.tasks.arrays import check_finite
 from isthmus.tasks.picture_folders import picture_folder
 from isthmus.tasks.picture_listing import is_picture_folder
+
+ARRAYS = {".npy", ".npz", ".zarr"}  # what arrays lie in, as `kind_of_array` calls it
 
 
 def model_rows(data: str, model: LoadedModel) -> Tensor:
@@ -60,17 +63,24 @@ def module_rows(command: str, data: str, model: LoadedModel) -> Tensor:
     return whole if whole is not None and not _runs(model, x) and _runs(model, whole) else x
 
 
-def named_arrays(path: Path) -> dict[str, Tensor] | None:
-    """The arrays of an .npz or a group of zarr without x, by name; None for anything else."""
+def named_arrays(path: Path, *, but: Collection[str] = ()) -> dict[str, Tensor] | None:
+    """The arrays of an .npz or a group of zarr without x, by name; None for anything else.
+
+    Args:
+        path: of the file.
+        but: names of those that are no inputs.
+    """
     arrays = own_arrays(path)
     if not arrays or "x" in arrays or not is_archive(path):
         return None
     found: dict[str, Tensor] = {}
     for name, array in arrays.items():
+        if name in but:
+            continue
         if array.dtype.kind not in "fiub" or not array.ndim or not array.size:
             raise DataError(f"{path}: {name} holds {array.dtype} of shape {array.shape}; needs numbers, rows first.")
         found[name] = torch.from_numpy(array.astype(np.float64) if array.dtype.kind == "f" else array.astype(np.int64))
-    return found
+    return found or None
 
 
 def _pictures(path: Path, model: LoadedModel) -> Tensor:
@@ -101,7 +111,7 @@ def own_arrays(path: Path) -> dict[str, np.ndarray]:
     Raises:
         DataError: it cannot be read.
     """
-    return arrays_of(path) if kind_of_array(path) in {".npy", ".npz", ".zarr"} else {}
+    return arrays_of(path) if kind_of_array(path) in ARRAYS else {}
 
 
 def _many_dimensions(path: Path) -> np.ndarray | None:

@@ -40,10 +40,7 @@ def targets_apart(
     Raises:
         DataError: it cannot be read or used, or has several columns where one is needed.
     """
-    if len(asked) != 1 or asked[0] in set(columns):
-        return None
-    places = (Path(asked[0]), data.parent / asked[0])
-    place = next((path for path in places if extension_of(path) in FORMATS and path.exists()), None)
+    place = file_apart(asked, columns, data)
     if place is None:
         return None
     plain = replace(options, leave_out=(), units=False)
@@ -61,6 +58,20 @@ def targets_apart(
     if problems:
         raise ColumnError(str(place), problems)
     return table
+
+
+def file_apart(asked: Sequence[str], columns: Sequence[str], data: Path) -> Path | None:
+    """The file that is named in the place of a column to predict, where it says or beside the data; None without one.
+
+    Args:
+        asked: the targets, or the column of classes.
+        columns: of the data, which a file of such a name would not hide.
+        data: the file of the data.
+    """
+    if len(asked) != 1 or asked[0] in set(columns):
+        return None
+    places = (Path(asked[0]), data.parent / asked[0])
+    return next((path for path in places if extension_of(path) in FORMATS and path.exists()), None)
 
 
 def targets_of(
