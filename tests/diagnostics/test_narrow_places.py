@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import isthmus
+from isthmus.cli.diagnose_run import print_diagnosis
 from isthmus.diagnostics import Diagnosis
 from isthmus.reports import cut_table, report, verdict_of
 from isthmus.training import Limits
@@ -73,6 +74,17 @@ def test_pixels_of_one_sample_make_one_vector_and_shortcuts_are_no_places() -> N
             return x + self.inner(x)
 
     assert isthmus.diagnose(Residual(), data()).cuts is None
+
+
+class Beside(nn.Module):
+    """x + tanh(V x): its layer cuts nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(6, 6).double()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + torch.tanh(self.inner(x))
 
 
 def test_few_rows_tell_nothing_and_a_warning_says_so() -> None:
@@ -145,3 +157,34 @@ def test_the_headline_says_what_is_lost(tmp_path: Path) -> None:
     page = (tmp_path / "page.html").read_text()
     assert "Narrow places" in page
     assert headline(many) in page
+
+
+@pytest.mark.parametrize("jacobians", [True, False])
+@pytest.mark.parametrize("hidden", [1, 3, 8])
+def test_every_layer_is_cut_or_named_with_the_reason(
+    hidden: int, jacobians: bool, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Three or four were listed under a heading that said each, and nothing was told of the others."""
+    torch.manual_seed(0)
+    inner = nn.Sequential(chain(20, *[24] * hidden, 6), nn.Tanh(), Beside(), nn.Linear(6, 5).double())
+    found = isthmus.diagnose(inner, data(), jacobians=jacobians)
+    assert found.cuts is not None
+    listed, others = found.cuts["name"].values.tolist(), found.cuts.attrs["not_cut"]
+    assert sorted([*listed, *others, "2.inner"]) == sorted(found.layers["name"].values.tolist())
+    assert found.cuts.attrs["left_out"] == []
+    table = cut_table(found)
+    assert table is not None
+    named = f"{others[0]}" in table.note if others else "hold 99 %" not in table.note
+    assert named
+    assert (f"and {len(others) - 5} more" in table.note) is (len(others) > 5)
+    assert table.note.endswith("layer 2.inner (not everything of a sample passes).")
+    report(found, tmp_path / "page.html", pictures=())
+    print_diagnosis(found, tmp_path / "page.html")
+    assert table.note in " ".join(capsys.readouterr().out.split())
+    assert table.note in (tmp_path / "page.html").read_text()
+
+
+def test_where_all_layers_are_cut_nothing_is_said() -> None:
+    table = cut_table(isthmus.diagnose(chain(20, 12, 5), data()))
+    assert table is not None
+    assert table.note == ""

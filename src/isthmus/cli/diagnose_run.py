@@ -238,6 +238,8 @@ def print_diagnosis(found: Diagnosis, page: Path) -> None:
     print_headed(console, verdict.headline, ((line.label, line.text) for line in verdict.lines), style="bold")
     if (cuts := cut_table(found)) is not None:
         _print_layers(console, cuts)
+        if cuts.note:
+            console.print(Text(cuts.note, style="dim"))
         console.print()
     if (blocks := block_table(found)) is not None:
         _print_layers(console, blocks)

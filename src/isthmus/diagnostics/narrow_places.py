@@ -161,8 +161,9 @@ def narrow_places(
         where more directions than the rows can tell are needed; lost, at that rank; width, numbers per sample there;
         stands, the rank at which what is lost falls from much to little, NaN where it falls smoothly (`judged_rank`);
         lost_at_suggested, NaN likewise; is_confirmed, whether a cut there bears the suggested rank out. Attributes:
-        suggested (NaN where none is), widest (of all layers that cut), judges (rows), left_out (names of layers too
-        wide to be tried). None where no layer is tried. *Estimate*: on held-out rows.
+        suggested (NaN where none is), widest (of all layers that cut), judges (rows), not_cut (names of layers that
+        would allow a cut, and need no fewer directions than those that are cut), left_out (of those too wide for one).
+        None where no layer is tried. *Estimate*: on held-out rows.
     """
     if not plan.places:
         return None
@@ -179,7 +180,8 @@ def narrow_places(
     found = [_Place.of_rows(i, spectra.pop(i)) for i in sorted(narrowest)]
     table, readings = _table(trial, found, suggested), session.structure.readings
     left_out = [readings[i].name for i in plan.left_out]
-    return table.assign_attrs(widest=max(widths.values()), judges=plan.judges, left_out=left_out)
+    not_cut = [readings[i].name for i in plan.places if i not in narrowest]
+    return table.assign_attrs(widest=max(widths.values()), judges=plan.judges, not_cut=not_cut, left_out=left_out)
 
 
 def _values(rows: Tensor) -> Tensor:

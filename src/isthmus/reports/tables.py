@@ -9,6 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from isthmus.diagnostics import Diagnosis
+from isthmus.tasks.arrays import listing
 from isthmus.tasks.csv_cells import csv_text
 
 MOST_COUNTED = 1e9  # whole numbers below are written with all their digits
@@ -108,12 +109,14 @@ class TableText:
         rows: one text per heading in every row.
         words: places of the columns that hold words, which stand to the left.
         explained: what a heading means, by heading.
+        note: what is to be known of all of it, in sentences.
     """
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     words: tuple[int, ...] = ()
     explained: Mapping[str, str] = field(default_factory=dict[str, str])
+    note: str = ""
 
     @property
     def csv_link(self) -> str:
@@ -189,7 +192,22 @@ def cut_table(found: Diagnosis) -> TableText | None:
     if not np.isnan(cuts.attrs["suggested"]):
         losses = cuts["lost_at_suggested"].values
         table["suggested"], last["suggested"] = ("place", [*map(_lost, losses)]), f"lost at {cuts.attrs['suggested']}"
-    return rows_by(table, "place", {"layer": "behind"} | {n: n for n in ("where", "width", *ranks)} | last)
+    found_rows = rows_by(table, "place", {"layer": "behind"} | {n: n for n in ("where", "width", *ranks)} | last)
+    return replace(found_rows, note=_not_cut(found.layers, cuts))
+
+
+def _not_cut(layers: xr.Dataset, cuts: xr.Dataset) -> str:
+    """Which layers stand in no row of the cuts, and why; nothing where all of them do."""
+    more, wide = (cuts.attrs.get(name, []) for name in ("not_cut", "left_out"))
+    known = {*map(str, cuts["name"].values), *more, *wide}
+    past = [str(name) for name in layers["name"].values if str(name) not in known]
+    reasons = (
+        (more, "no fewer directions hold 99 % of what leaves"),
+        (wide, "too wide"),
+        (past, "not everything of a sample passes"),
+    )
+    said = [f"{listing(names, 'layer')} ({why})" for names, why in reasons if names]
+    return f"Cut are the layers of the fewest directions. Not cut: {'; '.join(said)}." if said else ""
 
 
 def _lost(share: float) -> str:
