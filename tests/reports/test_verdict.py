@@ -261,15 +261,19 @@ def test_a_narrow_place_counts_where_the_outputs_lose_less() -> None:
             "lost_at_suggested": ("place", [0.03, 0.0]),
         },
         coords={"layer": ("place", [3, 4]), "loss": [0.1]},
-        attrs={"widest": 40, "judges": 20, "left_out": []},
+        attrs={"widest": 40, "judges": 20, "left_out": [], "not_cut": []},
     )
     found = replace(diagnosed([7, 3, 3, 3], 3), cuts=cuts)
     assert verdict_of(found).headline == "The network works through 3 dimensions: 3 % of the output is lost there."
     outputs = replace(found, cuts=cuts.isel(place=[1]))
-    assert verdict_of(outputs).headline.endswith("less than 0.01 % of the output is lost there; no narrow place.")
+    assert verdict_of(outputs).headline.endswith("less than 0.01 % of the output is lost there, where 3 numbers pass.")
     all_of_them = replace(outputs, rank=replace(outputs.rank, upper_reason="number of outputs"))
     assert verdict_of(all_of_them).headline == (
         "No narrow place: the network works through 3 dimensions, as many as it has outputs."
+    )
+    inside = replace(found, rank=replace(found.rank, upper_reason="number of outputs"))
+    assert verdict_of(inside).headline == (
+        "The network works through 3 dimensions, as many as it has outputs: 3 % of the output is lost there."
     )
 
 
@@ -282,7 +286,7 @@ def test_what_the_readings_suggest_is_not_said_twice() -> None:
             "lost_at_suggested": ("place", [0.06, 0.17]),
         },
         coords={"layer": ("place", [3, 4]), "loss": [0.1]},
-        attrs={"widest": 64, "judges": 20, "left_out": [], "suggested": 2},
+        attrs={"widest": 64, "judges": 20, "left_out": [], "not_cut": [], "suggested": 2},
     )
     found = replace(diagnosed([7, 3, 3, 3], 3), cuts=cuts)
     found = replace(found, rank=replace(found.rank, estimate=None, missing="no gap", lower=1, upper=3))
@@ -323,7 +327,7 @@ def test_more_directions_than_there_are_outputs_are_no_narrow_place() -> None:
             "lost_at_suggested": ("place", [0.26, 0.17]),
         },
         coords={"layer": ("place", [3, 4]), "loss": [0.1]},
-        attrs={"widest": 64, "judges": 20, "left_out": []},
+        attrs={"widest": 64, "judges": 20, "left_out": [], "not_cut": []},
     )
     found = replace(diagnosed([7, 3, 3, 3], 3), cuts=cuts)
     rank = replace(found.rank, estimate=2, lower=2, upper=3)
@@ -358,3 +362,54 @@ def test_numbers_are_drawn_together_where_they_follow_each_other() -> None:
 
 def test_counts_agree_in_number() -> None:
     assert [dimensions(k) for k in (0, 1, 2)] == ["0 dimensions", "1 dimension", "2 dimensions"]
+
+
+class Picked(nn.Module):
+    """One number of what a network gives, as a column or as a number for each row."""
+
+    def __init__(self, *widths: int, squeezed: bool) -> None:
+        super().__init__()
+        parts = [part for a, b in zip(widths, widths[1:], strict=False) for part in (nn.Linear(a, b), nn.Tanh())]
+        self.inner, self.squeezed = nn.Sequential(*parts[:-1]), squeezed
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, 1) or (n,)."""
+        found = self.inner(x)
+        return found[:, 0] if self.squeezed else found[:, :1]
+
+
+@pytest.mark.parametrize("jacobians", [True, False])
+@pytest.mark.parametrize("squeezed", [True, False])
+@pytest.mark.parametrize(
+    ("widths", "needs"),
+    [
+        ((8, 24, 2, 24, 1), "2 dimensions behind layer"),
+        ((8, 24, 2, 24, 6), "2 dimensions behind layer"),
+        ((8, 24, 24, 1), "8 dimensions behind layer 1"),
+        ((8, 1), "no cut inside has judged"),
+        ((8, 24, 1, 24, 1), "1 dimension behind layer"),
+    ],
+    ids=["waist", "waist-then-pick", "none", "linear", "waist-of-one"],
+)
+def test_one_output_is_told_by_what_it_needs_inside(
+    widths: tuple[int, ...], needs: str, squeezed: bool, jacobians: bool
+) -> None:
+    """Through 1 dimension, which its readings suggest, 99 % of the output is lost: of one output that is nothing."""
+    torch.manual_seed(0)
+    module, x = Picked(*widths, squeezed=squeezed), torch.randn(300, 8)
+    told = verdict_of(diagnose(module, x, jacobians=jacobians))
+    assert needs in told.headline
+    assert "No narrow place" not in told.headline
+    assert told.headline.startswith("The one output needs ") is ("behind" in needs)
+    cuts = said(told).get("Cuts", "")
+    assert (f"{needs.split()[0]} at 1 % lost" in cuts) is ("behind" in needs), "the output itself is no place inside"
+
+
+@pytest.mark.parametrize("jacobians", [True, False])
+def test_a_headline_of_nothing_lost_does_not_deny_a_narrow_place(jacobians: bool) -> None:
+    """No narrow place: less than 0.01 % is lost there: where a place of 24 numbers keeps all by as many as come out."""
+    torch.manual_seed(0)
+    x = torch.randn(300, 4) @ torch.randn(4, 12)
+    told = verdict_of(diagnose(nn.Sequential(nn.Linear(12, 24), nn.Tanh(), nn.Linear(24, 4)), x, jacobians=jacobians))
+    assert not (told.headline.startswith("No narrow place") and "which its readings suggest" in told.headline)
+    assert "as many as it has outputs" in told.headline

@@ -173,6 +173,8 @@ def narrow_places(
     trial = _Trial(session, samples, rows[: plan.judges].split(plan.judged))
     spectra = trial.leaving(plan.places, rows[plan.judges : plan.judges + plan.rows].split(plan.batch))
     widths = plan.widths
+    if session.num_outputs == 1 and widths[max(spectra)] == 1:  # the output itself is no place among others
+        most_places += 1
     narrowest = sorted(spectra, key=lambda i: (int(energy_rank(_values(spectra[i]), share=ENERGY)), widths[i], -i))
     others = narrowest[most_places:] if suggested is not None else []
     losses = {i: trial.lost_at(_Place.roughly(i, spectra[i], suggested or 0), suggested) for i in others}

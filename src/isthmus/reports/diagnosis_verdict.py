@@ -13,7 +13,10 @@ from isthmus.theory import RankEstimate
 
 NEAR_IDENTITY = 0.1
 ALL_OUTPUTS = "number of outputs"
-SIZES = {ALL_OUTPUTS, "number of inputs"}  # bounds that are no place inside the network
+# bounds that are no place inside the network, and how it is said that a number is one
+SIZES = {ALL_OUTPUTS: "as many as it has outputs", "number of inputs": "as many as it has inputs"}
+NOWHERE = "No narrow place: "
+ONE_OUTPUT_LOSES = (0.01, 0.05, 0.1)  # of its spread, the first of these at which the rows tell what it needs
 MUCH_LOST = 0.1  # of the output's spread: through a rank that loses more the network does not work
 
 
@@ -37,6 +40,8 @@ def verdict_of_diagnosis(found: Diagnosis) -> VerdictText:
 def _headline(found: Diagnosis) -> str:
     """The rank with what a cut there loses; without a rank that of the cuts, beside what the readings suggest."""
     rank, cuts = found.rank, found.cuts
+    if _has_one_output(rank):
+        return _of_one_output(found)
     said, k = _suggested(rank, is_cut=cuts is not None), _number(found)
     if cuts is None or k is None:
         here = _of_cuts(found) if cuts is not None else None
@@ -48,9 +53,11 @@ def _headline(found: Diagnosis) -> str:
         inside = [share for i, share in enumerate(lost) if share <= MUCH_LOST and _is_narrow(found, i, k)]
         if _is_all(rank) and not inside:
             return said
-        ending = "" if inside else "; no narrow place"
-        return f"{said.rstrip('.')}: {_percent(min(inside, default=least))} of the output is lost there{ending}."
-    suggested = f"{dimensions(k)}, which its readings suggest,"
+        said = said.removeprefix(NOWHERE).rstrip(".") if inside else said.rstrip(".")
+        ending = "" if inside else f", where {counted(int(cuts['width'][int(np.nanargmin(lost))]), 'number')} pass"
+        lost_there = f"{_percent(min(inside, default=least))} of the output is lost there{ending}."
+        return f"{said[:1].upper()}{said[1:]}: {lost_there}"
+    suggested = f"{dimensions(k)}, {SIZES[rank.upper_reason] if _is_size(rank, k) else 'which its readings suggest'},"
     through = f"through {suggested} {_percent(least)}"
     if here := _of_cuts(found):
         if here[0] == k:
@@ -86,8 +93,39 @@ def _suggested(rank: RankEstimate, *, is_cut: bool) -> str:
         what = "No narrow place" if is_nowhere else "No number of dimensions stands out"
         return f"{what}: {rank.missing}; at most {rank.upper:,}, {rank.upper_reason}."
     if _is_all(rank):
-        return f"No narrow place: the network {sure} through {dimensions(rank.estimate)}, as many as it has outputs."
+        return f"{NOWHERE}the network {sure} through {dimensions(rank.estimate)}, {SIZES[ALL_OUTPUTS]}."
     return f"The network {sure} through {dimensions(rank.estimate)}."
+
+
+def _of_one_output(found: Diagnosis) -> str:
+    """What the one output needs inside the network: it is one dimension itself."""
+    inside = _inside(found)
+    for loss in ONE_OUTPUT_LOSES if inside is not None else ():
+        ranks, lost = (inside[name].sel(loss=loss).values for name in ("rank", "lost"))
+        if np.isfinite(ranks).any():
+            place = int(np.nanargmin(ranks))
+            behind = f"behind layer {int(inside['layer'][place])}, the narrowest place that was cut"
+            needed = f"The one output needs {dimensions(int(ranks[place]))} {behind}"
+            return f"{needed}: {_percent(float(lost[place]))} of it is lost there."
+    return (
+        "The network has one output, so it works through 1 dimension at most; no cut inside has judged what that needs."
+    )
+
+
+def _inside(found: Diagnosis) -> xr.Dataset | None:
+    """The cuts, but for that of a layer which is the one output; None without any."""
+    if found.cuts is None:
+        return None
+    is_output = (found.cuts["width"].values == 1) & (found.cuts["layer"].values == found.layers.sizes["layer"])
+    return found.cuts.isel(place=~is_output) if (~is_output).any() else None
+
+
+def _has_one_output(rank: RankEstimate) -> bool:
+    return rank.upper == 1 and rank.upper_reason == ALL_OUTPUTS
+
+
+def _is_size(rank: RankEstimate, k: int) -> bool:
+    return k == rank.upper and rank.upper_reason in SIZES
 
 
 def _is_all(rank: RankEstimate) -> bool:
@@ -122,12 +160,13 @@ def _percent(share: float) -> str:
 
 
 def _cuts(found: Diagnosis) -> str:
-    if found.cuts is None:
+    cuts = _inside(found) if _has_one_output(found.rank) else found.cuts
+    if cuts is None:
         return ""
-    ranks = found.cuts["rank"]
-    least = [(float(loss), ranks.sel(loss=loss).min()) for loss in found.cuts["loss"].values]
+    ranks = cuts["rank"]
+    least = [(float(loss), ranks.sel(loss=loss).min()) for loss in cuts["loss"].values]
     said = [f"{int(k)} at {100 * loss:g} % lost" for loss, k in least if not bool(k.isnull())]
-    judged = f"on {found.cuts.attrs['judges']} rows that had no say{_not_tried(found.cuts.attrs['left_out'])}"
+    judged = f"on {cuts.attrs['judges']} rows that had no say{_not_tried(cuts.attrs['left_out'])}"
     if not said:
         return f"behind no layer do fewer directions than the rows can tell keep the output within 10 %, {judged}"
     return f"directions that the output needs behind the best layer: {', '.join(said)}, {judged}"
