@@ -1,6 +1,7 @@
 """Whatever is handed to the public calls instead of a network, samples or a seed is refused in words."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from torch import nn
 
 import isthmus
+from isthmus.diagnostics import reconstruction_arrows, representation_path
 from isthmus.errors import IsthmusError
 from shape_checks import own_shape_checks
 
@@ -25,7 +27,12 @@ OF_NETWORKS: dict[str, Call] = {
     "compress": lambda net: isthmus.compress(net, X, tolerance=0.1),  # pyright: ignore[reportArgumentType]
     "scree": lambda net: isthmus.scree(net, X, Y),  # pyright: ignore[reportArgumentType]
     "report": lambda net: isthmus.report(net, "page.html"),  # pyright: ignore[reportArgumentType]
+    "forensics": lambda net: isthmus.forensics(net, X, Y),  # pyright: ignore[reportArgumentType]
+    "Monitor": lambda net: isthmus.Monitor(net, X).record(0),  # pyright: ignore[reportArgumentType]
+    "path": lambda net: representation_path(net, X),  # pyright: ignore[reportArgumentType]
+    "arrows": lambda net: reconstruction_arrows(net, X),  # pyright: ignore[reportArgumentType]
 }
+FOREIGN = ("diagnose", "factorise", "compress", "forensics", "Monitor", "path", "arrows")  # take any module
 NO_NETWORKS = {
     "numpy": X.numpy(), "None": None, "path": "net.pt", "weights": NET.state_dict(), "class": nn.Linear, "list": [NET],
     "function": torch.relu, "number": 3,
@@ -62,11 +69,56 @@ def test_what_is_no_network_is_refused(call: str, what: str, tmp_path: Path, mon
     in_words(OF_NETWORKS[call], NO_NETWORKS[what])
 
 
+class Trainer:
+    """Holds a network, as those of frameworks do."""
+
+    model = NET
+
+
+INSTEAD: dict[str, tuple[object, str]] = {
+    "weights": (NET.state_dict(), "Weights alone are no network: make the module, and give it after module.load_state"),
+    "checkpoint": ({"model": NET.state_dict(), "epoch": 3}, "Weights alone are no network"),
+    "file": ("net.pt", "Load that file first"),
+    "path": (Path("net.pt2"), r"or torch\.export\.load\(file\); or give it to the command isthmus"),
+    "class": (nn.Linear, r"got the class Linear. Give a network of that class, Linear\(..\)"),
+    "method": (NET.forward, "Give the module itself, of which this is a method"),
+    "function": (torch.relu, "Give a module whose forward does this"),
+    "trainer": (Trainer(), r"It holds one, its \.model: give that"),
+    "list": ([NET], r"one as nn\.Sequential\(\*modules\)"),
+    "data": (X, "The network comes first, then its data"),
+}
+
+
+@pytest.mark.parametrize("call", FOREIGN)
+@pytest.mark.parametrize("what", INSTEAD)
+def test_what_stands_in_the_place_of_a_network_is_refused_with_what_to_give(call: str, what: str) -> None:
+    value, message = INSTEAD[what]
+    with own_shape_checks(), pytest.raises(TypeError, match=message):
+        OF_NETWORKS[call](value)
+
+
+@pytest.mark.slow  # to export takes seconds
+@pytest.mark.parametrize("call", [call for call in FOREIGN if call != "arrows"])
+def test_an_exported_program_is_taken_as_its_module(call: str) -> None:
+    OF_NETWORKS[call](program())
+
+
+@cache
+def program() -> torch.export.ExportedProgram:
+    """Of any number of rows."""
+    return torch.export.export(NET, (X,), dynamic_shapes=({0: torch.export.Dim("n")},))
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("call", OF_NETWORKS)
 def test_torchscript_is_refused_in_words(call: str) -> None:
     for module in (torch.jit.script(NET), torch.jit.trace(NET, X), nn.Sequential(torch.jit.script(NET))):
         in_words(OF_NETWORKS[call], module)
+        if call in FOREIGN:
+            with pytest.raises(
+                TypeError, match=r"Give the module that was scripted or traced, or one of torch\.export"
+            ):
+                OF_NETWORKS[call](module)
 
 
 @pytest.mark.parametrize("call", OF_SAMPLES)

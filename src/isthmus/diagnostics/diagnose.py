@@ -133,7 +133,9 @@ def diagnose(
     >>> diagnosis.rank.lower <= diagnosis.rank.estimate <= diagnosis.rank.upper
     True
     """
-    network = on_device(_as_module(module), device_argument(device, f"diagnose(device={str(device)!r})"))
+    network = on_device(
+        module_argument(module, "diagnose(module, x)"), device_argument(device, f"diagnose(device={str(device)!r})")
+    )
     limits = limits_argument(limits, "diagnose", heeds=("seconds", "memory", "rows"))
     if ridge is not None:
         check_ridge(ridge, "diagnose")
@@ -275,9 +277,3 @@ def _by_forward_passes(
     ended = f"The data were read {found.ended}: {found.num:,} samples; no cut has judged the rank."
     said = [ended] if found.ended else uncut(found.plan)
     return Diagnosis(table, rank, unread, (*said, *session.doubts, *warnings_of(found.layers, found.num)), cuts)
-
-
-def _as_module(module: object) -> nn.Module:
-    if isinstance(module, ExportedProgram):
-        return module.module()
-    return module_argument(module, "diagnose(module, x)")

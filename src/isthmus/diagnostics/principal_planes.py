@@ -14,7 +14,7 @@ from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.replica import replica_of, undisturbed
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.errors import DataError, ShapeError
-from isthmus.networks.arguments import answer_of
+from isthmus.networks.arguments import answer_of, module_argument
 
 
 class _Activations(Listener):
@@ -50,6 +50,7 @@ def representation_path(module: nn.Module, x: Inputs) -> xr.Dataset:
 
     Accuracy: *exact* to rounding, float64 by a copy; the sign of a component is that of its largest weight.
     """
+    module = module_argument(module, "representation_path(module, x)")
     samples = Samples.of(x)
     with undisturbed(module), replica_of(module) as replica, torch.no_grad():
         kept = _Activations(samples.num)
@@ -86,6 +87,7 @@ def reconstruction_arrows(module: nn.Module, x: Inputs) -> xr.Dataset:
 
     Accuracy: *exact* to rounding, float64 by a copy.
     """
+    module = module_argument(module, "reconstruction_arrows(module, x)")
     samples = Samples.of(x)
     entered = [*samples.positional, *samples.named.values()]
     if len(entered) != 1:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, overload
 
 import torch
 from torch import Tensor, nn
+from torch.export import ExportedProgram
 from torch.utils.data import DataLoader, Dataset
 
 from isthmus.diagnostics.replica import undisturbed
@@ -36,14 +37,14 @@ def factorise(
 
 @overload
 def factorise(
-    module: nn.Module, x: Samples, rank: int | None = None, *, layer: int | str | None = None,
+    module: nn.Module | ExportedProgram, x: Samples, rank: int | None = None, *, layer: int | str | None = None,
     heldout: Tensor | None = None,
 ) -> Factorisation[nn.Module]: ...  # fmt: skip
 
 
 @made_on_cpu
 def factorise(
-    module: nn.Module, x: Samples, rank: int | None = None, *, layer: int | str | None = None,
+    module: nn.Module | ExportedProgram, x: Samples, rank: int | None = None, *, layer: int | str | None = None,
     heldout: Tensor | None = None,
 ) -> Factorisation[FullyConnected] | Factorisation[nn.Module]:  # fmt: skip
     """Cut a network at a layer, through the principal subspace of its centred pre-activations.
@@ -54,8 +55,9 @@ def factorise(
     how far off it is.
 
     Args:
-        module: a `FullyConnected` of depth at least 2; a `LeakyResNet` or `ResNet`, whose stream is cut; or any module
-            of one tensor in and one out whose linear layers are not all bypassed by skip connections. Not changed.
+        module: a `FullyConnected` of depth at least 2; a `LeakyResNet` or `ResNet`, whose stream is cut; or any module,
+            or exported program, of one tensor in and one out whose linear layers are not all bypassed by skip
+            connections. Not changed.
         x: samples as rows (of a module, as it takes them; tokens and pixels count as samples of the subspace). Or a
             data set, or a DataLoader, all of whose batches are taken into memory without their targets.
         rank: number of coordinates; None takes the number of dimensions that `diagnose` reads, and cuts where samples

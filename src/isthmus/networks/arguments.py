@@ -5,12 +5,14 @@ What the numbers in it may be: `tasks.arrays`. Columns and classes of tables: `d
 
 import math
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral
+from pathlib import PurePath
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.export import ExportedProgram
 from torch.nn.parameter import is_lazy
 from torch.utils import _pytree
 
@@ -18,14 +20,17 @@ from isthmus.errors import DataError
 
 LARGEST_SEED = 2**63 - 1
 _WRAPPERS = (nn.DataParallel, nn.parallel.DistributedDataParallel)
+_HOLDERS = ("model", "module", "network", "net")  # what trainers, pipelines and estimators call theirs
 _COMPILED = "OptimizedModule"  # by its name: its class lies in a package that takes a second to import
 
 
 def module_argument(value: object, where: str) -> nn.Module:
     """The network, if it can be read layer by layer; out of what `torch.compile` or several devices put around it.
 
+    Of an exported program the module that it makes.
+
     Raises:
-        TypeError: it is no module, or one of TorchScript, which hides its layers.
+        TypeError: it is no module, or one of TorchScript, which hides its layers; says what to give instead.
         DataError: a layer without neurons, or parameters without numbers.
     """
     value = _unwrapped(value)
@@ -37,7 +42,7 @@ def module_argument(value: object, where: str) -> nn.Module:
         )
     if not isinstance(value, nn.Module):
         kind = f"the class {value.__name__}" if isinstance(value, type) else type(value).__name__
-        raise TypeError(f"{where}: needs a network, that is an nn.Module; got {kind}.")
+        raise TypeError(f"{where}: needs a network, that is an nn.Module; got {kind}.{_instead(value)}")
     if hollow := [name for name, t in (*value.named_parameters(), *value.named_buffers()) if is_lazy(t) or t.is_meta]:
         raise DataError(
             f"{where}: {hollow[0]} has no numbers yet (a lazy layer, or one on the device meta). Load the weights, or "
@@ -51,7 +56,33 @@ def module_argument(value: object, where: str) -> nn.Module:
     return value
 
 
+def _instead(value: object) -> str:
+    """What to give in the place of something that is no module, in a sentence; empty where nothing is known of it."""
+    if isinstance(value, type):
+        return f" Give a network of that class, {value.__name__}(..)." if issubclass(value, nn.Module) else ""
+    if isinstance(getattr(value, "__self__", None), nn.Module):
+        return " Give the module itself, of which this is a method."
+    for name in _HOLDERS:
+        if isinstance(getattr(value, name, None), nn.Module):
+            return f" It holds one, its .{name}: give that."
+    if isinstance(value, str | PurePath):
+        return (
+            " Load that file first: a module by torch.load and load_state_dict, or torch.export.load(file); or give "
+            "it to the command isthmus, which reads files."
+        )
+    if isinstance(value, Mapping):
+        return " Weights alone are no network: make the module, and give it after module.load_state_dict(..)."
+    if isinstance(value, Tensor | np.ndarray):
+        return " The network comes first, then its data."
+    if isinstance(value, list | tuple):
+        return " Several modules in a row are one as nn.Sequential(*modules)."
+    if callable(value):
+        return " Give a module whose forward does this, with its layers as attributes."
+    return ""
+
+
 def _unwrapped(value: object) -> object:
+    value = value.module() if isinstance(value, ExportedProgram) else value
     while isinstance(value, _WRAPPERS) or (isinstance(value, nn.Module) and type(value).__name__ == _COMPILED):
         value = value.module if isinstance(value, _WRAPPERS) else value.get_submodule("_orig_mod")
     return value

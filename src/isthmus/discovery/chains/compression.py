@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.export import ExportedProgram
 from torch.utils.data import DataLoader, Dataset
 
 from isthmus.diagnostics.replica import undisturbed
@@ -83,7 +84,7 @@ class Compression(Shown):
 @made_on_cpu
 @with_gradients
 def compress(
-    module: nn.Module,
+    module: nn.Module | ExportedProgram,
     x: Tensor | DataLoader[Any] | Dataset[Any],
     *,
     tolerance: float,
@@ -120,8 +121,8 @@ def compress(
 
     Args:
         module: takes one tensor with samples first and gives one; it is not changed, and is looked at in eval mode.
-            Of one that was compiled, or spread over devices, what stands inside. Its own forward hooks run with every
-            copy: take off what keeps the tensors that it hears.
+            Of one that was compiled, or spread over devices, what stands inside; of an exported program its module. Its
+            own forward hooks run with every copy: take off what keeps the tensors that it hears.
         x: samples as the module takes them, at least 5; numbers are cast to its floating-point type. Or a data set, or
             a DataLoader, all of whose batches are taken into memory without their targets.
         tolerance: largest relative error, > 0.
