@@ -1,9 +1,12 @@
-"""Jacobians by hand against automatic differentiation, for every kind of slope and with linear layers."""
+"""Jacobians by hand against automatic differentiation, for every slope and with linear layers; none of rounding."""
+
+from collections.abc import Iterable
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from isthmus import diagnose
 from isthmus.diagnostics.layer_jacobians import layer_jacobians
 from isthmus.networks import FullyConnected, jacobians, walk
 from tolerances import rounding
@@ -68,3 +71,56 @@ def test_the_derivative_at_0_is_1() -> None:
 def test_the_batch_of_no_row_has_no_jacobian() -> None:
     network, x = make(0.0)
     assert jacobians(network, x[:0]).shape == (0, 3, 5)
+
+
+def scaled(parameters: Iterable[Tensor], factor: float) -> None:
+    with torch.no_grad():
+        for parameter in parameters:
+            parameter.mul_(factor)
+
+
+def as_sequential(network: FullyConnected) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for weight, bias in zip(network.weights, network.biases, strict=True):
+        layer = nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype)
+        layer.load_state_dict({"weight": weight.detach(), "bias": bias.detach()})
+        layers += [layer, nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+@pytest.mark.parametrize("factor", [1e-9, 1e-17, 1e-40])
+@pytest.mark.parametrize("sequential", [False, True])
+def test_a_jacobian_that_no_output_shows_certifies_nothing(factor: float, sequential: bool) -> None:
+    """Weights of 1e-17, all decayed together, had certified ranks of 1 and 2 of a constant."""
+    network, x = make(0.0)
+    decayed = as_sequential(network) if sequential else network
+    scaled(decayed.parameters(), factor)
+    outputs = decayed(x).detach()
+    assert float(outputs.std(0).max()) <= 1e-15 * float(outputs.abs().max())
+    found = diagnose(decayed, x)
+    assert found.rank.lower == 0
+    assert found.rank.estimate in {None, 0}
+    assert any("computes a constant" in sentence for sentence in found.warnings)
+
+
+@pytest.mark.parametrize("factor", [1e-9, 1e-17, 1e-40, 1e9])
+def test_the_size_of_a_map_is_not_its_rank(factor: float) -> None:
+    """The control: the same map in other units has the same rank, however small they make its Jacobian."""
+    network, x = make(0.0)
+    plain = diagnose(network, x)
+    scaled([network.weights[-1], network.biases[-1]], factor)
+    small = diagnose(network, x)
+    assert plain.rank.lower == small.rank.lower > 0
+    assert not any("computes a constant" in sentence for sentence in small.warnings)
+
+
+def test_outputs_that_jump_between_rows_are_no_constant_where_they_are_flat() -> None:
+    """The control: a saturated classifier has no slope at any row, and tells the rows apart."""
+    x = torch.cat([torch.full((20, 2), -1.0), torch.full((20, 2), 1.0)]).double()
+    x = x + 0.1 * torch.randn(40, 2, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    layer = nn.Linear(2, 1, dtype=torch.float64)
+    with torch.no_grad():
+        layer.weight.fill_(50.0)
+        layer.bias.zero_()
+    found = diagnose(nn.Sequential(layer, nn.Sigmoid()), x)
+    assert not any("computes a constant" in sentence for sentence in found.warnings)

@@ -46,6 +46,7 @@ def rank_of(
     num_projections: int = 0,
     num_directions: int | None = None,
     rounding: float = ROUNDING,
+    least: float = 0.0,
 ) -> RankEstimate:
     """The gap of the median Jacobian spectrum, between what a witness and what the matrices allow.
 
@@ -61,6 +62,7 @@ def rank_of(
         num_projections: how many random combinations of the outputs were differentiated, 0 for all outputs.
         num_directions: in which rows fewer than inputs can move; None for rows enough.
         rounding: share of the largest singular value below which one is rounding.
+        least: what the largest has to exceed anywhere: Jacobians up to it move no output, and count as 0.
 
     Returns:
         The estimate with its interval; the lower end holds up to the tolerance stated. Evidence "jacobian_gap", None
@@ -68,6 +70,7 @@ def rank_of(
         are no estimate but a lower bound.
     """
     s = by_input if by_input.numel() else by_input.new_zeros(1, 1)
+    s = s.new_zeros(s.shape) if is_rounding(s, least) else s
     median = s.median(0).values
     gap = standing_gap(median)
     most_shown = min((k for k in (num_projections or None, num_directions) if k is not None), default=None)
@@ -93,6 +96,11 @@ def rank_of(
         tolerance=tolerance,
         evidence=evidence,
     )
+
+
+def is_rounding(by_input: Tensor, least: float) -> bool:
+    """Whether there are slopes, and none of any Jacobian moves an output by more than its rounding."""
+    return bool(by_input.numel()) and 0 < float(by_input.max()) <= least
 
 
 def _middle_of_gap(s: Tensor, median: Tensor, gap: int, rounding: float) -> float:

@@ -3,6 +3,7 @@
 By forward passes alone: `streaming`. The Jacobians themselves: `derivatives`.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.movement import Movement
 from isthmus.diagnostics.narrow_places import narrow_places, plan_cuts
 from isthmus.diagnostics.objective import LossOverData
-from isthmus.diagnostics.rank import ROUNDING, rank_of, upper_bound
+from isthmus.diagnostics.rank import ROUNDING, is_rounding, rank_of, upper_bound
 from isthmus.diagnostics.replica import undisturbed
 from isthmus.diagnostics.samples import Samples
 from isthmus.diagnostics.session import DiagnosisSession, open_session
@@ -32,6 +33,12 @@ from isthmus.theory.inputs import Real
 from isthmus.training.limits import Limits
 
 FLOATS = 100  # times the rounding of the type in which derivatives were taken, where no float64 copy could be made
+SUMS = 8  # times eps |f|, what the sums of a network that computes a constant vary by
+
+CONSTANT = (
+    "What the inputs change of the outputs is below their rounding: the network computes a constant on these data, and "
+    "no rank is read off its Jacobian."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,34 @@ class Given:
     at_once: bool = False
 
 
+class _Ends:
+    """Between which ends each output lies over the data."""
+
+    def __init__(self) -> None:
+        self._low: Tensor | None = None
+        self._high: Tensor | None = None
+        self._is_known = True
+
+    def take(self, output: Tensor) -> None:
+        """Those of more rows."""
+        rows = output.flatten(1) if output.ndim > 1 else output[:, None]
+        self._is_known &= rows.numel() > 0 and (self._low is None or self._low.shape == rows.shape[1:])
+        if not self._is_known:  # sequences of other lengths
+            return
+        low, high = rows.amin(0), rows.amax(0)
+        self._low = low if self._low is None else torch.minimum(self._low, low)
+        self._high = high if self._high is None else torch.maximum(self._high, high)
+
+    def rounding(self) -> float:
+        """The rounding eps |f| where no output varies by more than its sums round; 0 where one does."""
+        if not self._is_known or self._low is None or self._high is None or not self._low.dtype.is_floating_point:
+            return 0.0
+        eps = torch.finfo(self._low.dtype).eps
+        largest = float(torch.maximum(self._low.abs(), self._high.abs()).max())
+        is_still = math.isfinite(largest) and float((self._high - self._low).max()) <= SUMS * eps * largest
+        return torch.finfo(torch.float64).eps * largest if is_still else 0.0
+
+
 def with_derivatives(network: nn.Module, given: Given, limits: Limits, hear: Callable[[str], None]) -> Diagnosis:
     """The diagnosis with Jacobians, costs of streams, and with targets the loss.
 
@@ -70,37 +105,40 @@ def with_derivatives(network: nn.Module, given: Given, limits: Limits, hear: Cal
             layers=len(session.structure.readings),
         )  # fmt: skip
         hear(sentence)
-        layers, losses = _streamed(session, given, budget.batch)
+        layers, losses, ends = _streamed(session, given, budget.batch)
         derivatives = session.derivatives(points, budget.points)
         table, unread = whole_table(session, network, layers, derivatives)
         table.attrs |= {"cost": sentence, "precision": session.precision, **losses}
         said = _add_streams(table, session, layers, given, max(1, budget.batch // 2))
-        reading = _rank(session, layers, derivatives, table)
+        least = ends.rounding()
+        reading = _rank(session, layers, derivatives, table, least)
         cuts = narrow_places(session, samples, plan, suggested=reading.estimate)
         rank = judged(reading, cuts, hindrance=plan.hindrance, narrower_than=fewest_numbers(session))
-    warnings = (*session.doubts, *warnings_of(layers, samples.num), *said, *uncut(plan))
+    still = [CONSTANT] if is_rounding(derivatives.by_input, least) else []
+    warnings = (*session.doubts, *warnings_of(layers, samples.num), *still, *said, *uncut(plan))
     return Diagnosis(layers=table, rank=rank, skipped=unread, warnings=warnings, cuts=cuts)
 
 
-def _streamed(session: DiagnosisSession, given: Given, batch: int) -> tuple[list[LayerSums], dict[str, Real]]:
-    """The sums over all data; with targets the data loss, with a ridge too the objective."""
-    loss, parts = given.loss, list[float]()
+def _streamed(session: DiagnosisSession, given: Given, batch: int) -> tuple[list[LayerSums], dict[str, Real], _Ends]:
+    """The sums over all data; with targets the data loss, with a ridge too the objective; where outputs lie."""
+    loss, parts, ends = given.loss, list[float](), _Ends()
 
     def heard(output: Tensor, start: int) -> None:
+        ends.take(output.detach())
         if loss is not None:
             parts.append(float(loss.part(output.double(), start)))
 
     layers = session.sums(batch, heard)
     if loss is None:
-        return layers, {}
+        return layers, {}, ends
     losses: dict[str, Real] = {"data_loss": sum(parts)}
     if given.ridge is not None:
         losses["objective"] = sum(parts) + given.ridge * float(penalty_of(session.exact.module, given.penalised))
-    return layers, losses
+    return layers, losses, ends
 
 
 def _rank(
-    session: DiagnosisSession, layers: list[LayerSums], derivatives: Derivatives, table: xr.Dataset
+    session: DiagnosisSession, layers: list[LayerSums], derivatives: Derivatives, table: xr.Dataset, least: float
 ) -> RankEstimate:
     """The rank, between what a Jacobian shows and what the structure allows."""
     movement = Movement.of(session.samples)
@@ -116,6 +154,7 @@ def _rank(
         num_projections=derivatives.num_projections,
         num_directions=movement.most(),
         rounding=rounding,
+        least=least,
     )
 
 
