@@ -1,5 +1,6 @@
 """How a fit says that it ended, and how a checkpoint holds it."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -57,3 +58,25 @@ def test_a_network_without_a_middle_has_no_rank_of_it(depth: int, linear: tuple[
     found = fit(network, x, x, ridge=1e-3, solver=LBFGS(30))
     assert (found.rank is not None) is has_middle
     assert found.rank != 0
+
+
+@pytest.mark.parametrize("depth", [3, 5])
+def test_a_training_that_collapsed_has_no_rank(depth: int) -> None:
+    """Middle matrices of 1e-9 had been of rank 1 or 2: what is left of them is rounding."""
+    x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    network = FullyConnected(3, 3, width=4, depth=depth, seed=0, dtype=torch.float64)
+    found = fit(network, x, x, ridge=10.0)
+    assert (found.outcome, found.rank) == (Outcome.COLLAPSED, None)
+
+
+def test_a_training_that_diverged_has_no_rank_and_says_nothing_untrue_of_its_objective() -> None:
+    """In float32 squares of 1e30 are infinite; in float64, in which the objective is told, they are not."""
+    x = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    found = fit(FullyConnected(3, 3, width=4, depth=3, seed=0), x, 1e30 * x, ridge=1e-3)
+    assert (found.outcome, found.rank) == (Outcome.DIVERGED, None)
+    assert math.isfinite(found.objective)
+    assert "in the precision of the training" in found.outcome.value
+
+
+def test_outcomes_that_leave_no_map() -> None:
+    assert {outcome for outcome in Outcome if outcome.is_lost} == {Outcome.COLLAPSED, Outcome.DIVERGED}

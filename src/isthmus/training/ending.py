@@ -44,7 +44,7 @@ def finish(
         steps=steps,
         seconds=seconds,
         history=xr.Dataset({"objective": ("evaluation", curve[:, 1])}, coords={"evaluation": curve[:, 0].astype(int)}),
-        rank=rank,
+        rank=None if outcome.is_lost else rank,
     )
 
 

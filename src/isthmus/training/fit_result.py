@@ -20,9 +20,17 @@ class Outcome(Enum):
     PLATEAU = "plateau: the objective no longer falls (minima sit on kinks of the activation)"
     STEP_LIMIT = "step limit: the gradient evaluations were used up; give more with limits or a longer schedule"
     TIME_LIMIT = "time limit: the seconds were used up; resume from the checkpoint or give more"
-    DIVERGED = "diverged: the objective became infinite or NaN; use a smaller step or a larger ridge"
-    COLLAPSED = "collapsed: the network is the zero function; use a smaller ridge, less depth or another start"
+    DIVERGED = (
+        "diverged: the objective, its gradient or a step became infinite or NaN in the precision of the training; use "
+        "a smaller step, a larger ridge, scaled data or float64"
+    )
+    COLLAPSED = "collapsed: the network computes a constant; use a smaller ridge, less depth or another start"
     INTERRUPTED = "interrupted: the state was saved; resume from the checkpoint"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it left no map whose rank could be read: what spectra show of one is rounding."""
+        return self in {Outcome.DIVERGED, Outcome.COLLAPSED}
 
 
 class StopReason(StrEnum):
@@ -74,7 +82,7 @@ class FitResult(Shown):
         seconds: wall-clock time, all sittings together.
         history: dimension "evaluation": `objective` as training saw it.
         rank: the rank of the middle matrices of a fully connected network at the end (*estimate*); None of other
-            networks, and where there is no middle, as in those of two layers.
+            networks, where there is no middle, as in those of two layers, and where the training diverged or collapsed.
 
     >>> net = isthmus.FullyConnected(4, 2, width=6, depth=2, seed=0, dtype=torch.float64)
     >>> result = isthmus.fit(net, x, y, ridge=1e-1, limits=isthmus.Limits(evaluations=20))
