@@ -4,9 +4,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from isthmus.sweeps.index import Index, Row, Status
-from isthmus.sweeps.run_table import drawn_settings, run_columns
+from isthmus.sweeps.run_table import MOST_LINES, drawn_settings, run_columns
 
 NETWORK = {"kind": "fully_connected", "width": [6, 7], "depth": 4}
 
@@ -21,19 +22,36 @@ def test_settings_that_differ_are_columns_in_the_order_of_their_values() -> None
     table = pd.DataFrame(run_columns(rows))
     assert [name for name in table.columns if "." in name] == ["network.width", "network.depth", "network.bias"]
     assert table["id"].tolist() == ["b", "c", "a"]
-    assert table["network.width"].tolist() == [8, "6 7", "6 7"]
+    assert table["network.width"].tolist() == ["8", "6 7", "6 7"]  # of one type: files of tables hold no other
     assert table["network.bias"].tolist() == [None, False, None]
     assert table["error"].tolist() == ["ValueError: no", "", ""]
     assert table["objective"].tolist() == [0.25] * 3
     assert "training.ridge" in pd.DataFrame(run_columns([*rows, row("d", ridge=0.2)])).columns
 
 
-def test_numbers_make_axes_and_few_values_or_words_make_lines() -> None:
+def test_numbers_make_axes_and_few_values_or_words_make_lines_and_the_last_axes() -> None:
     rows = [row(f"{i}", depth=i, bias=i % 2 == 0, kind="ab"[i % 2], seed=i % 3) for i in range(12)]
     rows.append(row("12", depth=1, effective_depth=4))
     along, lines = drawn_settings(run_columns(rows))
-    assert along == ["network.depth", "network.effective_depth", "network.seed"]
+    assert along[:2] == ["network.depth", "network.effective_depth"], "first what every run has"
+    assert set(along[2:4]) == {"network.kind", "network.bias"}
+    assert along[4:] == ["network.seed"]
+    assert lines[0] == "network.kind", "unlike networks have no median together"
     assert set(lines) == {"network.bias", "network.kind", "network.effective_depth"}
+
+
+@pytest.mark.parametrize(
+    "values", [["none", "column"], [[4, 5], 6], [[4, 5], [6, 6]], [True, False]], ids=["words", "mixed", "lists", "yes"]
+)
+def test_whatever_differs_makes_an_axis(values: list[object]) -> None:
+    """Of words alone it was said that no setting differs."""
+    along, _ = drawn_settings(run_columns([row(f"{i}", width=value) for i, value in enumerate(values)]))
+    assert along == ["network.width"]
+
+
+def test_more_words_than_an_eye_tells_apart_make_no_axis() -> None:
+    columns = run_columns([row(f"{i}", act=f"word {i}") for i in range(MOST_LINES + 1)])
+    assert drawn_settings(columns) == ([], [])
 
 
 def test_equal_settings_are_no_columns() -> None:

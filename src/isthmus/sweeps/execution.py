@@ -11,7 +11,7 @@ import xarray as xr
 from torch import Tensor
 
 from isthmus.sweeps.run_readings import heard_warnings, rank_readings
-from isthmus.sweeps.run_table import READINGS
+from isthmus.sweeps.run_table import MISSING, READINGS, believed
 from isthmus.sweeps.setup import Prepared, Sections, prepared
 from isthmus.training import FitEvent, FitResult, Limits, Outcome, fit
 from isthmus.training.threads import one_thread_each
@@ -25,7 +25,8 @@ class Computed:
 
     Attributes:
         numbers: objective, data_loss, penalty, stationarity, outcome, gradient_evaluations, steps, seconds, true_rank,
-            rank and the readings of `run_readings`; None where one does not apply.
+            rank and the readings of `run_readings`, None where one does not apply, and why, as far as it is not the
+            kind of network.
         warnings: sentences.
         arrays: the objective over "evaluation" and the table over "layer", as far as they were asked for.
         tensors: the parameters and buffers of the network, if they were asked for.
@@ -62,11 +63,13 @@ def compute(settings: Sections, source: str | None, checkpoint: Path, listener: 
         if record["ranks"] and result.outcome is not Outcome.DIVERGED:
             readings, arrays = rank_readings(result.network, start, ridge=_ridge(settings))
             numbers |= readings
+        elif not record["ranks"]:
+            numbers[MISSING] = "the plan has ranks = false under [record]"
         if record["history"]:
             arrays = arrays.merge(result.history)
     state = result.network.state_dict() if record["weights"] else {}
     tensors = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in state.items()}
-    return Computed(numbers, sentences, arrays, tensors)
+    return Computed(believed(numbers), sentences, arrays, tensors)
 
 
 def _ridge(settings: Sections) -> float:

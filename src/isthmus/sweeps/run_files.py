@@ -18,6 +18,7 @@ from isthmus.discovery.files.json_values import plain, restored
 from isthmus.discovery.files.netcdf import checksum, read_table, write_table
 from isthmus.errors import IsthmusError, SweepError
 from isthmus.sweeps.execution import Computed
+from isthmus.sweeps.run_table import WARNINGS
 from isthmus.sweeps.runs import canonical_json, run_id
 from isthmus.sweeps.setup import Sections, prepared
 from isthmus.tasks.door import file_inside, in_one_line
@@ -44,6 +45,11 @@ class Result:
     settings: Sections
     numbers: Mapping[str, Any]
     warnings: tuple[str, ...]
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """The numbers, and the warnings as one text, None without any: what the index has of a run."""
+        return {**self.numbers, WARNINGS: " ".join(self.warnings) or None}
 
 
 def write_run(folder: Path, settings: Sections, computed: Computed) -> None:

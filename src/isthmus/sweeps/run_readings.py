@@ -4,6 +4,7 @@ The tables: `diagnostics`. How a rank is read off a spectrum: `theory.spectra`. 
 """
 
 import math
+import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -14,11 +15,13 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from isthmus.diagnostics import diagnose, leaky_diagnosis
+from isthmus.diagnostics.leaky import FAR
 from isthmus.discovery.halves import INDEX, MODE, RANK
+from isthmus.errors import NumericalWarning, outside
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.networks.kinds import of_class
 from isthmus.processes.shared_state import heard
-from isthmus.sweeps.run_table import READINGS
+from isthmus.sweeps.run_table import MISSING, READINGS
 from isthmus.sweeps.setup import Prepared
 from isthmus.theory.spectra import spectral_gap_rank
 from isthmus.theory.spread_rows import spread_rows
@@ -39,7 +42,11 @@ def rank_readings(network: nn.Module, start: Prepared, *, ridge: float) -> tuple
         rank_estimate, rank_lower, rank_upper (fully connected: those of `diagnose`), rank_jacobian (gap of the median
         singular values of Df over 64 points), rank_hamiltonian (leaky, squared loss: mean over the layers); rank_index
         where the first hidden layer is linear, rank_mode where the last is (gap of the Jacobians at 64 points as rows,
-        as columns); and the table by layer, empty where there is none. All *estimates* but for the two bounds.
+        as columns); rank_missing, why rank_estimate is None, where it could be some; and the table by layer, empty
+        where there is none. All *estimates* but for the two bounds.
+
+    Warns:
+        NumericalWarning: the Hamiltonian is no estimate, and is left out.
     """
     found, layers = of_class(_READ, network, _of_outputs)(network, start, ridge)
     return {name: None for name in READINGS} | found, layers
@@ -58,6 +65,7 @@ def _of_layers(network: FullyConnected, start: Prepared, _ridge: float) -> tuple
     found = diagnose(network, start.x)
     numbers: Numbers = {"rank_estimate": found.rank.estimate, "rank_lower": found.rank.lower}
     numbers |= {"rank_upper": found.rank.upper, "rank_jacobian": found.rank.evidence["jacobian_gap"]}
+    numbers[MISSING] = found.rank.missing or None
     straight = {"rank_index": (INDEX, 1), "rank_mode": (MODE, network.depth - 1)}
     linear = {name: kind for name, (kind, layer) in straight.items() if layer in network.linear}
     spectra = {name: kind.spectrum(_slopes(network, start.x)) for name, kind in linear.items()}
@@ -68,9 +76,28 @@ def _of_energies(network: LeakyResNet, start: Prepared, ridge: float) -> tuple[N
     numbers, layers = _of_outputs(network, start, ridge)
     if start.loss.is_quadratic and ridge > 0:
         layers = leaky_diagnosis(network, start.x.double(), start.y.double(), ridge=ridge)
-        mean = float(layers["rank_from_hamiltonian"].mean())
-        numbers["rank_hamiltonian"] = mean if math.isfinite(mean) else None
+        numbers["rank_hamiltonian"] = hamiltonian_rank(layers)
     return numbers, layers
+
+
+def hamiltonian_rank(layers: xr.Dataset) -> float | None:
+    """-2 H / Lt at the mean over the layers, None where it is no estimate.
+
+    Away from a critical point the energies are amplified by 1 / ridge (`leaky_diagnosis` warns of it), and a rank below
+    0 is none: at small effective depths the kinetic energy outweighs the cost of identity.
+    """
+    if not layers.attrs["stationarity"] <= FAR:
+        return None
+    mean = float(layers["rank_from_hamiltonian"].mean())
+    if math.isfinite(mean) and mean >= 0:
+        return mean
+    warnings.warn(
+        f"The Hamiltonian reads {mean:.3g}, which is no rank, and rank_hamiltonian is left out: it estimates one where "
+        "the effective depth is large. Give a larger effective_depth.",
+        NumericalWarning,
+        stacklevel=outside(),
+    )
+    return None
 
 
 Read = Callable[[Any, Prepared, float], tuple[Numbers, xr.Dataset]]

@@ -176,7 +176,7 @@ class Store:
 
 def done_row(result: Result) -> Row:
     """The row of a finished run."""
-    return Row(result.id, Status.DONE, result.settings, result.numbers)
+    return Row(result.id, Status.DONE, result.settings, result.told)
 
 
 def waiting_row(run: str, settings: Sections) -> Row:

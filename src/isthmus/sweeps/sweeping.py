@@ -18,12 +18,13 @@ from isthmus.sweeps.folder import SweepFolder
 from isthmus.sweeps.index import Row, Status
 from isthmus.sweeps.plan import Plan
 from isthmus.sweeps.plan_check import checked_runs
-from isthmus.sweeps.run_table import NUMBERS, scalar
+from isthmus.sweeps.run_table import MISSING, NUMBERS, WARNINGS, alike, are_numbers, believed
 from isthmus.sweeps.runs import SweepRun
 from isthmus.sweeps.store import Store
 from isthmus.sweeps.sweep_progress import SweepListener
 
 RETRIES = 1
+_WORDS = ("outcome", MISSING, WARNINGS)
 
 
 def sweep(
@@ -57,8 +58,10 @@ def sweep(
             one. Rounding differs between devices.
 
     Returns:
-        One dimension per axis of the grid ("run" for a list of settings); objective, data_loss, penalty, stationarity,
-        rank and the other readings, gradient_evaluations, steps, seconds, outcome, status, id. NaN where a run failed.
+        One dimension per axis of the grid ("run" for a list of settings, which are variables then, each with what its
+        runs used); objective, data_loss, penalty, stationarity, rank and the other readings, gradient_evaluations,
+        steps, seconds, outcome, rank_missing, warnings, status, id. NaN and "" where a run has none; no rank where it
+        diverged or collapsed.
 
     Raises:
         PlanError: the plan cannot be carried out; nothing was started.
@@ -135,26 +138,49 @@ def grid_dataset(runs: Sequence[SweepRun], axes: Mapping[str, Sequence[object]],
         rows: of the index; runs that are not among them count as waiting.
 
     Returns:
-        One dimension per axis. Variables: the numbers (NaN where there is none), "outcome", "status" and "id".
+        One dimension per axis. Variables: the numbers (NaN where there is none), "outcome", "rank_missing", "warnings"
+        ("" where there is none), "status" and "id".
     """
     found = {row.id: row for row in rows}
     shape = tuple(len(values) for values in axes.values()) if axes else (len(runs),)
     dims = tuple(axes) if axes else ("run",)
     table = {name: np.full(len(runs), np.nan) for name in NUMBERS}
-    words = {name: np.full(len(runs), "", dtype=object) for name in ("outcome", "status", "id")}
+    words = {name: np.full(len(runs), "", dtype=object) for name in (*_WORDS, "status", "id")}
     for i, run in enumerate(runs):
         row = found.get(run.id)
         words["id"][i], words["status"][i] = run.id, (row.status if row else Status.WAITING).value
         if row is None or row.status is not Status.DONE:
             continue
-        words["outcome"][i] = str(row.numbers["outcome"])
+        numbers = believed(row.numbers)
+        for name in _WORDS:
+            words[name][i] = str(numbers.get(name) or "")
         for name in NUMBERS:
-            if (value := row.numbers.get(name)) is not None:
+            if (value := numbers.get(name)) is not None:
                 table[name][i] = float(value)
     variables = {name: (dims, values.reshape(shape)) for name, values in {**table, **words}.items()}
-    coordinates = {axis: [scalar(value) for value in values] for axis, values in axes.items()}
+    coordinates: dict[str, object] = {axis: _as_array(values) for axis, values in axes.items()}
     if not axes:
         coordinates = {"run": list(range(1, len(runs) + 1))}
         for axis in dict.fromkeys(axis for run in runs for axis in run.axes):
-            variables[axis] = (dims, np.array([scalar(run.axes.get(axis, "")) for run in runs], dtype=object))
+            variables[axis] = (dims, _as_array([_used(run, axis) for run in runs]))
     return xr.Dataset(variables, coords=coordinates)
+
+
+def _used(run: SweepRun, axis: str) -> object:
+    """What a run used of a setting, also where it stands in the plan for all runs or is a default; None without it."""
+    section, dot, key = axis.rpartition(".")
+    for settings in (run.settings[section],) if dot else (run.settings["training"], run.settings["network"]):
+        if key in settings:
+            return settings[key]
+    return run.axes.get(axis)  # the file of a task, of which the settings have a checksum
+
+
+def _as_array(values: Sequence[object]) -> np.ndarray:
+    """Values of a setting as an array of one type that files of tables hold: NaN or "" where a run has none."""
+    column = alike(values)
+    if are_numbers(column):
+        has_none = None in column
+        return np.array([np.nan if value is None else value for value in column], dtype=float if has_none else None)
+    if all(isinstance(value, bool) for value in column):
+        return np.array(column)
+    return np.array(["" if value is None else str(value) for value in column], dtype=object)

@@ -175,7 +175,7 @@ def _computed(
 def _report(job: Job, finished: Path, *, shared: bool, fresh: bool, note: str = "") -> Report:
     result = read_result(finished)
     files = None if shared else read_files(finished)
-    return Report(job.id, Ending.DONE, result.numbers, files=files, fresh=fresh, note=note)
+    return Report(job.id, Ending.DONE, result.told, files=files, fresh=fresh, note=note)
 
 
 def _log(place: Path, run: str, what: str) -> None:
