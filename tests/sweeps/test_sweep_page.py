@@ -82,3 +82,18 @@ def test_a_table_that_an_eye_holds_has_no_field(count: int, browser: Browser, tm
     page.goto((tmp_path / "page.html").as_uri())
     assert page.get_by_role("searchbox").count() == (count > 12)
     page.close()
+
+
+def test_what_runs_say_and_lack_stands_on_the_page(tmp_path: Path) -> None:
+    rows = [finished_row(3, ridge, 0) for ridge in (0.1, 0.01)]
+    rows.append(finished_row(3, 0.001, 0, warnings="far from critical.", rank_hamiltonian=1.5, rank_jacobian=2))
+    rows.append(finished_row(3, 0.0001, 0, outcome="COLLAPSED", rank=7))
+    rows.append(finished_row(3, 0.00001, 0, outcome="DIVERGED", rank=7, objective=4.6e60))
+    page = written(tmp_path / "page.html", rows)
+    words = " ".join(" ".join(page.text).split())
+    assert "Warnings of 1 run; the table has them" in words
+    for text in ("far from critical.", "the training collapsed", "rank hamiltonian", "rank jacobian", "rank missing"):
+        assert text in words
+    assert "Left out: 1 DIVERGED, 1 COLLAPSED" in words
+    assert "2 in 3 of 3 runs" in words, "those that were lost read no rank"
+    assert "diverged or collapsed are not drawn" in words

@@ -140,7 +140,9 @@ def plot(
         str | None, typer.Option(help="The setting along the axis; default the one of most values.")
     ] = None,
     by: Annotated[str | None, typer.Option(help="One line for each value of this setting.")] = None,
-    quantity: Annotated[str, typer.Option(help="The numbers to draw: NAME,NAME.")] = "objective,rank",
+    quantity: Annotated[
+        str | None, typer.Option(help="The numbers to draw: NAME,NAME; default objective and the rank most runs have.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The picture, .png or .svg; default DIR/sweep.png.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Replace an older file of that name.")] = False,
 ) -> int:
@@ -148,7 +150,8 @@ def plot(
     from isthmus.cli.sweep_folder import draw
     from isthmus.tasks.names import names_in
 
-    return draw(folder, axis, by, names_in(quantity), out or folder / "sweep.png", replace=replace)
+    names = None if quantity is None else names_in(quantity)
+    return draw(folder, axis, by, names, out or folder / "sweep.png", replace=replace)
 
 
 @app.command(epilog=_EXAMPLES["report"], cls=Command)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace as changed
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from isthmus.cli.output_file import checked_output
 from isthmus.cli.output_tables import save_table
@@ -17,11 +18,15 @@ from isthmus.cli.voice import tell
 from isthmus.errors import DataError, SweepError
 from isthmus.sweeps.folder import FAILED, SweepFolder
 from isthmus.sweeps.index import Row, Status
-from isthmus.sweeps.run_table import NUMBERS, SPANS, drawn_settings, run_columns
+from isthmus.sweeps.run_table import MISSING, MOST_LINES, NUMBERS, SPANS, WARNINGS, drawn_settings, run_columns
 from isthmus.writing.atomic import atomic_path
 
-_SHOWN = ("outcome", "objective", "data_loss", "penalty", "rank", "rank_estimate", *SPANS, "seconds", "error")
-_MOST_FAILURES = 10
+if TYPE_CHECKING:
+    import pandas as pd
+
+_DRAWN = ("rank", "rank_estimate", "rank_jacobian", "rank_hamiltonian")  # one of them is drawn beside the objective
+_SHOWN = ("outcome", "objective", "data_loss", "penalty", *_DRAWN, *SPANS, "seconds", "error")
+_MOST_FAILURES = _MOST_SENTENCES = 10
 
 
 def _say(text: str) -> None:
@@ -62,13 +67,29 @@ def print_status(path: Path) -> int:
 
 
 def print_table(path: Path) -> int:
-    """The table as text, the columns that say something; exit code 0."""
+    """The table as text, the columns that say something, and below it what was said of runs; exit code 0."""
     columns = run_columns(rows_of(SweepFolder(path)))
     tell(runs=columns)
     settings = [name for name in columns if "." in name]
     said = [name for name in _SHOWN if any(value not in {None, ""} for value in columns[name])]
     _say(as_text({name: columns[name] for name in ("id", "status", *settings, *said)}))
+    sentences = _sentences(columns)
+    for sentence in sentences[:_MOST_SENTENCES]:
+        _say(sentence)
+    if len(sentences) > _MOST_SENTENCES:
+        more = len(sentences) - _MOST_SENTENCES
+        _say(f"and {more} more; all are in the columns {MISSING} and {WARNINGS} of isthmus sweep table --out FILE.csv")
     return 0
+
+
+def _sentences(columns: dict[str, list[object]]) -> list[str]:
+    """What was said of runs, warnings first, each with the runs that it was said of."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for column, head in ((WARNINGS, "warning"), (MISSING, "no rank_estimate")):
+        for run, text in zip(columns["id"], columns[column], strict=True):
+            if text:
+                found.setdefault((head, str(text)), []).append(str(run))
+    return [f"{head} of {_cell(', '.join(runs))}: {_cell(text)}" for (head, text), runs in found.items()]
 
 
 def as_text(columns: dict[str, list[object]]) -> str:
@@ -143,35 +164,30 @@ def reindex(folder: Path) -> int:
 
 
 def draw(
-    folder: Path, axis: str | None, by: str | None, quantities: Sequence[str], path: Path, *, replace: bool = False
-) -> int:
+    folder: Path, axis: str | None, by: str | None, quantities: Sequence[str] | None, path: Path, *,
+    replace: bool = False,
+) -> int:  # fmt: skip
     """Numbers against a setting, one panel each, as a file; exit code 0.
 
     Raises:
-        DataError: a name that is no setting or number of these runs, or an extension that is no picture.
+        DataError: a name that is no setting or number of these runs, numbers that none of them has, or an extension
+            that is no picture.
     """
     place = SweepFolder(folder)
     checked_output(path, kinds=[".png", ".svg"], inputs=[folder], replace=replace)
+    if quantities is not None and not quantities:
+        raise DataError(f"--quantity '': names no number. Known are {', '.join(NUMBERS)}.")
     import pandas as pd
     from matplotlib.figure import Figure
 
     from isthmus import plots
     from isthmus.plots.style import SIZE, own_settings
-    from isthmus.plots.sweeps import drawn_rows
+    from isthmus.plots.sweeps import left_out
 
     columns = run_columns(rows_of(place))
-    table, (numeric, few) = pd.DataFrame(columns), drawn_settings(columns)
-    if not numeric:
-        raise DataError(f"{folder}: no setting differs between its runs. Sweep over one to draw it.")
-    lines = _column(by, [name for name in columns if "." in name], "--by") if by else None
-    along = _column(axis, numeric, "--axis") if axis else next((n for n in numeric if n != lines), numeric[0])
-    if along == lines:
-        raise DataError(f"--by {by}: that is the axis already. Give another setting, or another one with --axis.")
-    if lines is None:
-        lines = next((name for name in few if name != along), None)
-    names = [_column(name, NUMBERS, "--quantity") for name in quantities]
-    if not any(len(drawn_rows(table, axis=along, quantity=name)) for name in names):
-        raise DataError(f"{folder}: no run has {' or '.join(names)} and {along} yet. Let one finish, or draw others.")
+    table = pd.DataFrame(columns)
+    along, lines = _axis_and_lines(columns, axis, by, folder)
+    names = _drawn_numbers(table, along, quantities, folder)
     with own_settings():
         figure = Figure(figsize=(SIZE[0] * len(names), SIZE[1]), layout="constrained")
         for number, name in enumerate(names, 1):
@@ -182,7 +198,56 @@ def draw(
             )  # a stream has none
     tell(out=path, quantities=names, axis=along, by=lines)
     _say(f"{path}: {', '.join(names)} against {along}" + (f", by {lines}" if lines else ""))
+    for name in names:
+        if words := left_out(table, axis=along, quantity=name):
+            _say(f"{name}: {words}")
     return 0
+
+
+def _axis_and_lines(
+    columns: dict[str, list[object]], axis: str | None, by: str | None, folder: Path
+) -> tuple[str, str | None]:
+    """Along which setting is drawn, and of which each value gets a line.
+
+    Raises:
+        DataError: no setting differs, or none can be drawn along; a name that is none of them, or both are one.
+    """
+    settings, (drawable, few) = [name for name in columns if "." in name], drawn_settings(columns)
+    if not settings:
+        raise DataError(f"{folder}: no setting differs between its runs. Sweep over one to draw it.")
+    if not drawable:
+        raise DataError(
+            f"{folder}: its runs differ in {' and '.join(settings)} alone, of more words than an axis holds "
+            f"({MOST_LINES}). Sweep over a number to draw it."
+        )
+    lines = _column(by, settings, "--by") if by else None
+    along = _column(axis, drawable, "--axis") if axis else next((n for n in drawable if n != lines), drawable[0])
+    if along == lines:
+        raise DataError(f"--by {by}: that is the axis already. Give another setting, or another one with --axis.")
+    return along, lines or next((name for name in few if name != along), None)
+
+
+def _drawn_numbers(
+    table: "pd.DataFrame", along: str, quantities: Sequence[str] | None, folder: Path
+) -> list[str]:  # fmt: skip
+    """The numbers to draw, each of which some run has: those asked for, or the objective and a rank.
+
+    Raises:
+        DataError: a name that is none, or of a number that no run has.
+    """
+    from isthmus.plots.sweeps import drawn_rows
+
+    counts = {name: len(drawn_rows(table, axis=along, quantity=name)) for name in NUMBERS}
+    if quantities is None:
+        rank = max(_DRAWN, key=lambda name: counts[name])  # the first of them where several have as many
+        asked = ["objective", *([rank] if counts[rank] else [])]
+    else:
+        asked = [_column(name, NUMBERS, "--quantity") for name in quantities]
+    if empty := [name for name in asked if not counts[name]]:
+        there = [name for name in NUMBERS if counts[name]]
+        rest = f"There are {', '.join(there)}." if there else "Let one finish."
+        raise DataError(f"{folder}: no run that can be drawn has {' or '.join(empty)} and {along} yet. {rest}")
+    return asked
 
 
 def _column(name: str, known: Sequence[str], option: str) -> str:

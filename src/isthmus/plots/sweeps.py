@@ -9,11 +9,24 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from isthmus.plots.style import HUES, INK, MUTED, axes_or_new, in_own_settings, legend, plain_text, whole_numbers
+from isthmus.plots.style import (
+    HUES,
+    INK,
+    MUTED,
+    SMALL,
+    axes_or_new,
+    in_own_settings,
+    legend,
+    plain_text,
+    whole_numbers,
+)
+from isthmus.tasks.arrays import counted
+from isthmus.training import Outcome
 
 _COLORS = (*HUES, INK, MUTED)
 _MARKERS = "os^Dv<>P*X"
 _DASHES = ("-", (0, (4, 3)), (0, (1, 2)), (0, (6, 2, 1, 2)))  # ranks are often equal: what lies below shows through
+_LOST = [outcome.name for outcome in Outcome if outcome.is_lost]
 _WIDE = 20.0  # ratio of largest to smallest from which an axis is logarithmic
 
 
@@ -23,11 +36,14 @@ def sweep_lines(
 ) -> Axes:
     """Every run as a point, and a line through the medians of the runs that share their settings.
 
+    A line breaks where its runs lack the quantity. Kinds of networks have lines of their own, and every line looks the
+    same in each picture of a table. Where runs are left out, their number stands above the axes.
+
     Args:
-        table: one row per run, with the columns named below; rows without the quantity or the setting along the axis
-            are left out (`drawn_rows` says how many are drawn).
+        table: one row per run, with the columns named below; rows without the quantity or the setting along the axis,
+            and those whose training diverged or collapsed, are left out (`drawn_rows`; in words: `left_out`).
         ax: axes to draw into; new ones unless given.
-        axis: the column of settings along the horizontal axis, numbers.
+        axis: the column of settings along the horizontal axis, numbers or words.
         quantity: the column of numbers to draw.
         by: the column whose values get a line each, "none" of the runs that lack it.
 
@@ -39,35 +55,93 @@ def sweep_lines(
     'objective'
     """
     ax = axes_or_new(ax)
-    rows: Any = drawn_rows(table, axis=axis, quantity=quantity)
-    groups: list[tuple[str, Any]] = [("", rows)]
-    if by is not None:
-        groups = [
-            (plain_text(f"{_short(by)} {'none' if pd.isna(value) else value}"), part)
-            for value, part in rows.groupby(by, dropna=False)
-        ]
-    for i, (label, part) in enumerate(groups):
-        x, y = part[axis].to_numpy(float), part[quantity].to_numpy(float)
+    places, words = _places(table[axis])
+    drawn = _is_drawn(table, axis, quantity)
+    for i, (label, part) in enumerate(_groups(table, axis, by)):
+        own = drawn[part]
+        if not own.any():
+            continue  # its colour stays its own
+        x, y = places[part], table[quantity].to_numpy(float, na_value=np.nan)[part]
         color = _COLORS[i % len(_COLORS)]
-        middle = pd.Series(y).groupby(x).median()
-        ax.plot(x, y, linestyle="none", marker=".", markersize=4, color=color, alpha=0.45)
+        middle = pd.Series(np.where(own, y, np.nan)).groupby(x).median()
+        ax.plot(x[own], y[own], linestyle="none", marker=".", markersize=4, color=color, alpha=0.45)
         ax.plot(
             middle.index, middle.to_numpy(), marker=_MARKERS[i % len(_MARKERS)], markersize=max(3.5, 7.5 - 1.5 * i),
-            linestyle=_DASHES[i % len(_DASHES)], color=color, label=label or None,
+            linestyle="none" if words else _DASHES[i % len(_DASHES)], color=color, label=label or None,
         )  # fmt: skip
-    _scale(ax, rows[axis].to_numpy(float), rows[quantity].to_numpy(float))
+    _scale(ax, places[drawn], table[quantity].to_numpy(float, na_value=np.nan)[drawn], words)
     ax.set_xlabel(_short(axis).replace("_", " "))
     ax.set_ylabel(quantity.replace("_", " "))
-    if by is not None and len(groups):
+    if drawn.sum() < len(table):
+        ax.set_title(f"{drawn.sum()} of {counted(len(table), 'run')}", loc="right", fontsize=SMALL, color=MUTED)
+    if ax.get_legend_handles_labels()[1]:
         legend(ax)
     return ax
 
 
 def drawn_rows(table: pd.DataFrame, *, axis: str, quantity: str) -> pd.DataFrame:
-    """The rows that have a finite number of both."""
-    known = [np.isfinite(table[name].to_numpy(dtype=float, na_value=np.nan)) for name in (axis, quantity)]
-    rows: Any = table[known[0] & known[1]]
+    """The rows that have both, a finite number of the quantity, and whose training did not diverge or collapse."""
+    rows: Any = table[_is_drawn(table, axis, quantity)]
     return rows
+
+
+def left_out(table: pd.DataFrame, *, axis: str, quantity: str) -> str:
+    """How many rows are not drawn, and why; nothing where all are."""
+    lost = _outcomes(table)
+    told = [f"{count} {name}" for name in _LOST if (count := int((lost == name).sum()))]
+    rest = ~np.isin(lost, _LOST)
+    lacking = [int((rest & ~known).sum()) for known in (_has(table, axis), _has(table, axis) <= _has(table, quantity))]
+    told += [f"{count} without {_short(name)}" for name, count in zip((axis, quantity), lacking, strict=True) if count]
+    return f"left out: {', '.join(told)}" if told else ""
+
+
+def _is_drawn(table: pd.DataFrame, axis: str, quantity: str) -> np.ndarray:
+    return _has(table, axis) & _has(table, quantity) & ~np.isin(_outcomes(table), _LOST)
+
+
+def _outcomes(table: pd.DataFrame) -> np.ndarray:
+    return table["outcome"].to_numpy(object) if "outcome" in table else np.full(len(table), "", dtype=object)
+
+
+def _has(table: pd.DataFrame, name: str) -> np.ndarray:
+    return np.isfinite(_places(table[name])[0])
+
+
+def _places(column: Any) -> tuple[np.ndarray, list[str]]:
+    """Where values stand on an axis, NaN where there is none; of words their names in order, else no names."""
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        return column.to_numpy(float, na_value=np.nan), []
+    known = column.notna().to_numpy()
+    if not known.any() or all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in column[known]
+    ):
+        return column.to_numpy(float, na_value=np.nan), []
+    names = sorted(map(str, column[known].unique()))
+    return np.array([names.index(str(v)) if has else np.nan for v, has in zip(column, known, strict=True)]), names
+
+
+def _groups(table: pd.DataFrame, axis: str, by: str | None) -> list[tuple[str, np.ndarray]]:
+    """The lines of a table with their names and places of rows: of all rows, so that none depends on what is drawn."""
+    kinds = [name for name in table if _short(str(name)) == "kind" and name not in {axis, by}]
+    kinds = [name for name in kinds if table[name].nunique(dropna=False) > 1]
+    columns = [name for name in (by, *kinds) if name is not None]
+    if not columns:
+        return [("", np.arange(len(table)))]
+    found = table.reset_index(drop=True).groupby(columns, dropna=False).indices
+    named = [(values if isinstance(values, tuple) else (values,), rows) for values, rows in found.items()]
+    return [
+        (plain_text(", ".join(map(_named, columns, values))), rows) for values, rows in sorted(named, key=_order)
+    ]  # fmt: skip
+
+
+def _order(group: tuple[tuple[object, ...], np.ndarray]) -> list[tuple[bool, bool, Any]]:
+    return [
+        (bool(pd.isna(v)), isinstance(v, str), "" if pd.isna(v) else v) for v in group[0]  # pyright: ignore[reportArgumentType, reportGeneralTypeIssues]
+    ]  # fmt: skip
+
+
+def _named(column: str, value: Any) -> str:
+    return f"{_short(column)} {'none' if pd.isna(value) else value}"
 
 
 def _short(column: str) -> str:
@@ -75,12 +149,15 @@ def _short(column: str) -> str:
     return column.rpartition(".")[2]
 
 
-def _scale(ax: Axes, x: np.ndarray, y: np.ndarray) -> None:
-    """Logarithmic where the values are positive and far apart; whole numbers where they are counts."""
+def _scale(ax: Axes, x: np.ndarray, y: np.ndarray, words: list[str]) -> None:
+    """Logarithmic where the values are positive and far apart; whole numbers where they are counts; words as such."""
     for values, name in ((x, "x"), (y, "y")):
         if len(values) == 0:
             continue
-        if values.min() > 0 and values.max() / values.min() >= _WIDE:
+        if name == "x" and words:
+            ax.set_xticks(range(len(words)), [plain_text(word) for word in words])
+            ax.set_xlim(-0.5, len(words) - 0.5)
+        elif values.min() > 0 and values.max() / values.min() >= _WIDE:
             (ax.set_xscale if name == "x" else ax.set_yscale)("log")
         elif np.array_equal(values, np.round(values)):
             whole_numbers(ax, y=name == "y")

@@ -3,7 +3,6 @@
 The table itself: `run_table`. Lines and points: `plots.sweeps`. The markup: `reports.gallery_page`.
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,13 +12,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from isthmus import __version__, plots
-from isthmus.plots.sweeps import drawn_rows
+from isthmus.plots.sweeps import drawn_rows, left_out
 from isthmus.reports.gallery_page import Gallery, Section, write_gallery
 from isthmus.reports.picture import Picture
 from isthmus.reports.tables import TableText
 from isthmus.reports.words import Line, VerdictText
 from isthmus.sweeps.index import Row, Status
-from isthmus.sweeps.run_table import SPANS, drawn_settings, is_seed, run_columns
+from isthmus.sweeps.run_table import MISSING, READINGS, SPANS, WARNINGS, drawn_settings, is_seed, run_columns
 from isthmus.tasks.arrays import counted
 from isthmus.training import Outcome
 
@@ -27,20 +26,21 @@ MOST_AXES = 4  # of settings that get a section
 _MOST_VALUES, _MOST_LISTED = 8, 12
 # what is drawn, in this order, where any run has it
 _QUANTITIES = {
-    "rank_estimate": "Dimensions of the representation on the data, by the largest gap of the spectra and Jacobians.",
+    "rank_estimate": "Dimensions that spectra or Jacobians show, where a cut of the network confirms them.",
     "rank": "Rank of the weights in the middle of the network, whatever the data use of it.",
     "rank_index": "Combinations of the inputs that networks use whose first half is linear.",
     "rank_mode": "Modes of the targets that networks use whose last half is linear.",
-    "rank_hamiltonian": "What the Hamiltonian of leaky networks reads of the rank, from below.",
+    "rank_jacobian": "Where the median singular values of the Jacobians have their largest gap.",
+    "rank_hamiltonian": "What the Hamiltonian of leaky networks reads of the rank, from below; near critical points.",
     "objective": "What training makes least: data loss + ridge x penalty. Compare runs of one ridge by it.",
     "data_loss": "The error on the rows that were trained on.",
     "penalty": "The squared weights that the ridge multiplies.",
 }
 _COLUMNS = (
-    "status", "outcome", "rank_estimate", "rank", *SPANS, "true_rank", "objective", "data_loss", "penalty",
-    "stationarity", "gradient_evaluations", "seconds", "error", "id",
+    "status", "outcome", *READINGS, "rank", *SPANS, "true_rank", "objective", "data_loss", "penalty", "stationarity",
+    "gradient_evaluations", "seconds", WARNINGS, MISSING, "error", "id",
 )  # fmt: skip
-_WORDS = {"id", "status", "outcome", "error"}
+_WORDS = {"id", "status", "outcome", WARNINGS, MISSING, "error"}
 
 
 def write_sweep_page(path: Path, rows: Sequence[Row], folder: Path) -> None:
@@ -85,6 +85,8 @@ def _verdict(rows: Sequence[Row], columns: Mapping[str, Sequence[object]]) -> Ve
     why = {name: known[name].value.partition(": ")[2] if name in known else "" for name in outcomes}
     said = [f"{name} ({count}): {why[name]}" if why[name] else f"{name} ({count})" for name, count in outcomes.items()]
     lines += [Line("Trainings ended", ". ".join(said) + ".")] if said else []
+    if warned := sum(bool(text) for text in columns[WARNINGS]):
+        lines.append(Line("Warnings", f"of {counted(warned, 'run')}; the table has them"))
     return VerdictText(f"{counted(len(rows), 'run')}{over}: {ends}", tuple(lines))
 
 
@@ -120,33 +122,32 @@ def _section(columns: Mapping[str, Sequence[object]], axis: str, by: str | None)
     """The pictures of every number against one setting; None where no run has a number."""
     called = _called(columns)
     also = f", one line for each {called[by]}" if by else ""
+    table = pd.DataFrame(columns)
     pictures = [
-        _picture(columns, axis, by, quantity, words.removesuffix(".") + also)
+        _picture(table, called[axis], axis, by, quantity, words.removesuffix(".") + also)
         for quantity, words in _QUANTITIES.items()
-        if _num_finite(columns[quantity])
+        if len(drawn_rows(table, axis=axis, quantity=quantity))
     ]
     if not pictures:
         return None
-    words = "Every point is a run, every line goes through the medians of runs that differ in nothing drawn here."
+    words = (
+        "Every point is a run; every line goes through the medians of the runs at one place, whatever else differs "
+        "between them, and breaks where none of them has the number. Runs that diverged or collapsed are not drawn."
+    )
     return Section(
         f"against-{called[axis].replace(' ', '_')}", f"Against {called[axis]}", words, "plain", "", None, pictures
     )
 
 
-def _num_finite(values: Sequence[object]) -> int:
-    """How many runs have a number that can be drawn."""
-    return sum(isinstance(value, int | float) and math.isfinite(value) for value in values)
-
-
-def _picture(columns: Mapping[str, Sequence[object]], axis: str, by: str | None, quantity: str, words: str) -> Picture:
-    short = _called(columns)[axis]
-
+def _picture(table: pd.DataFrame, called: str, axis: str, by: str | None, quantity: str, words: str) -> Picture:
     def draw() -> Axes:
-        return plots.sweep_lines(pd.DataFrame(columns), axis=axis, quantity=quantity, by=by)
+        return plots.sweep_lines(table, axis=axis, quantity=quantity, by=by)
 
-    drawn = counted(len(drawn_rows(pd.DataFrame(columns), axis=axis, quantity=quantity)), "run")
-    shown = f"{quantity.replace('_', ' ')} of {drawn} against {short}"
-    return Picture(f"{quantity}_by_{short.replace(' ', '_')}", f"{words}.", shown, draw)
+    drawn = counted(len(drawn_rows(table, axis=axis, quantity=quantity)), "run")
+    gone = left_out(table, axis=axis, quantity=quantity)
+    shown = f"{quantity.replace('_', ' ')} of {drawn} against {called}"
+    caption = f"{words}. {gone[0].upper()}{gone[1:]}." if gone else f"{words}."
+    return Picture(f"{quantity}_by_{called.replace(' ', '_')}", caption, shown, draw)
 
 
 def _runs(columns: Mapping[str, Sequence[object]]) -> TableText:
