@@ -81,6 +81,7 @@ def step_sizes() -> xr.Dataset:
     data = xr.Dataset({"trace": (("depth", "run", "start"), trace)})
     data = data.assign(edge=(("depth", "run", "start"), np.zeros_like(trace) + 0.9 + start))
     data = data.assign(rank_one=("depth", [1.0, 1.0, 1.0]), rank_two=("depth", [1e-9, 1e-9, 1e-9]))
+    data = data.assign(loss=0 * data["trace"] + 0.01)
     return data.transpose("depth", "start", "run").assign_coords(depth=depth)
 
 
@@ -98,6 +99,7 @@ def linear_resnets() -> xr.Dataset:
     data = xr.Dataset({"tiny_cost": (("block", "depth", "tiny_point"), tiny), "tiny_weight": ("tiny_point", weight)})
     data["wide_cost"] = (("block", "depth", "wide_point"), np.full((2, 3, 4), 4.3))
     data["trained_penalty"] = data["trained_closed"] = ("training", np.array([2.0, 5.0, 7.0]))
+    data["trained_stationarity"] = ("training", np.full(3, 1e-4))
     data["construction_weight"] = ("case", construction)
     data["construction_cost"] = ("case", construction * (2 * logs + 0.5))
     data["construction_bound"] = 0.9 * data["construction_cost"]
@@ -108,6 +110,7 @@ def linear_networks() -> xr.Dataset:
     falling = np.logspace(0, -5, 6)
     data = xr.Dataset({"full_cost": ("depth", [4.3, 3.5, 3.0]), "diagonal_cost": ("depth", [2.6, 3.5, 4.0])})
     data["trained_penalty"] = data["trained_closed"] = ("training", np.array([4.3, 3.5]))
+    data["trained_stationarity"], data["network_loss"] = ("training", np.full(2, 1e-4)), ((), 0.05)
     data["kernel_spectrum"] = (("bandwidth", "component"), np.stack([falling**0.1, falling**0.5]))
     data["network_spectrum"] = ("component", np.array([1.0, 0.3, 1e-3, 1e-4, 1e-5, 1e-6]))
     return data.assign_coords(depth=[1.0, 10.0, 1000.0])

@@ -8,10 +8,9 @@ from functools import partial
 import xarray as xr
 
 from isthmus.figures import leaky_depth
-from isthmus.figures.claims import Claim
+from isthmus.figures.claims import Claim, unfinished
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.leaky_depth import LeakyDepthSizes
-from isthmus.figures.leaky_training import doubt_of
 from isthmus.figures.panels import Curve, Frame, panel
 from isthmus.figures.workshop import Workshop
 from isthmus.reports.picture import Picture
@@ -57,7 +56,7 @@ def _norm(data: xr.Dataset, name: str, variable: str, label: str, words: str) ->
 
 def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     """None of the three grows."""
-    claim = partial(Claim.over_starts, doubt=doubt_of(data), looks=int(data["looks"]))
+    claim = partial(Claim.over_starts, doubt=unfinished(data["stationarity"]), looks=int(data["looks"]))
     norms = {
         "the path length": data["path_length"],
         "the norm of the momenta": data["momentum_norm"].max("layer"),

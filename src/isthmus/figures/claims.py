@@ -15,6 +15,7 @@ from scipy.special import stdtrit
 from isthmus.theory.inputs import Real
 
 SURE = 0.95  # of the interval around the mean of several starts
+UNFINISHED = 0.05  # a relative stationarity above which what training left is not what it was going to
 MOST_STARTS = 1000  # starts, beyond which nobody asks for more
 
 
@@ -146,6 +147,17 @@ class StartRule:
             if not any(claim.wants_starts for claim in verdict(data)):
                 break
         return data
+
+
+def unfinished(stationarity: xr.DataArray) -> str:
+    """Why what these trainings left decides nothing, or an empty text."""
+    worst = float(stationarity.max())
+    return "" if worst <= UNFINISHED else f"training ended at a stationarity of {worst:.2g}, above {UNFINISHED:g}"
+
+
+def unlearned(data_loss: Real, *, most: Real) -> str:
+    """Why a network that kept so much of the variance decides nothing, or an empty text."""
+    return "" if data_loss <= most else f"the data loss is {data_loss:.2g} of the variance"
 
 
 def tally(claims: tuple[Claim, ...] | list[Claim]) -> str:

@@ -20,6 +20,7 @@ from isthmus.reports.picture import Picture
 from isthmus.sweeps import Plan
 
 RANK, COUNTED, FITTED, SHOWN = 2, 0.1, 0.1, 10  # the paper's thresholds of singular values and of the training loss
+LEAST_FITTED = 3  # depths of a curve: fewer make no slope
 UNSURE = 2.0  # a value within this factor of the threshold is on neither side of it, see `count`
 
 
@@ -130,7 +131,7 @@ def _slopes(data: xr.Dataset) -> dict[int, float]:
     found: dict[int, float] = {}
     for rank in np.unique(data["count"].values):
         part = data.sel(depth=(data["count"] == rank) & (data["data_loss"] <= FITTED))
-        if rank > 0 and part.sizes["depth"] >= 3:
+        if rank > 0 and part.sizes["depth"] >= LEAST_FITTED:
             found[int(rank)] = float(np.polyfit(part["depth"].values, part["penalty"].values, 1)[0])
     return found
 
@@ -184,9 +185,20 @@ def _spectrum(data: xr.Dataset, depth: float) -> Picture:
     )
 
 
+def _doubt(data: xr.Dataset) -> str:
+    """Why curves of which hardly a depth was fitted decide nothing, or an empty text."""
+    fewest = int((data["data_loss"] <= FITTED).sum("depth").min())
+    if fewest >= LEAST_FITTED:
+        return ""
+    return (
+        f"{fewest} of {data.sizes['depth']} depths were fitted to a data loss of {FITTED:g}, {LEAST_FITTED} are needed"
+    )
+
+
 def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     """Whole slopes, the true rank found, ranks that fall, and the collapse."""
-    source, claim = "Jacot 2023b, Figure 1", partial(Claim.over_starts, looks=int(data["looks"]))
+    source = "Jacot 2023b, Figure 1"
+    claim = partial(Claim.over_starts, doubt=_doubt(data), looks=int(data["looks"]))
     curves = [data.isel(start=start) for start in range(data.sizes["start"])]
     slopes = [_slopes(curve) for curve in curves]
     off = [max((abs(slope - rank) for rank, slope in of.items()), default=np.nan) for of in slopes]

@@ -10,9 +10,9 @@ import numpy as np
 import xarray as xr
 
 from isthmus import plots
-from isthmus.figures.claims import Claim, StartRule
+from isthmus.figures.claims import Claim, StartRule, unfinished
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
-from isthmus.figures.leaky_training import FALLING, Leaky, doubt_of, leaky_part
+from isthmus.figures.leaky_training import FALLING, Leaky, leaky_part
 from isthmus.figures.panels import Curve, Frame, panel, weight_spectra
 from isthmus.figures.parts import Part
 from isthmus.figures.workshop import Workshop
@@ -131,7 +131,7 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
 
 def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     """Irregular and adaptive steps are not worse, and adaptive steps are short at the ends."""
-    claim = partial(Claim.over_starts, doubt=doubt_of(data), looks=int(data["looks"]))
+    claim = partial(Claim.over_starts, doubt=unfinished(data["stationarity"]), looks=int(data["looks"]))
     even, irregular, adaptive = (data["test_error"].sel(scheme=i) for i in range(len(SCHEMES)))
     steps = np.diff(data["position"].transpose("start", "layer").values, prepend=0.0, axis=1)
     ends = (steps[:, 0] + steps[:, -1]) / 2 / steps[:, 1:-1].max(axis=1)

@@ -10,9 +10,9 @@ from functools import partial
 import numpy as np
 import xarray as xr
 
-from isthmus.figures.claims import Claim, StartRule
+from isthmus.figures.claims import Claim, StartRule, unfinished
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
-from isthmus.figures.leaky_training import FALLING, Leaky, doubt_of, leaky_part, over_effective_depths
+from isthmus.figures.leaky_training import FALLING, Leaky, leaky_part, over_effective_depths
 from isthmus.figures.panels import Curve, Frame, panel, weight_spectra
 from isthmus.figures.parts import Part
 from isthmus.figures.workshop import Workshop
@@ -144,7 +144,7 @@ def _spectra(table: xr.Dataset) -> Picture:
 def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     """From below, from above, towards each other, and the Hamiltonian steadier than its parts."""
     read, rank, source = _readings(data), float(data["rank"]), "Jacot and Kaiser 2024, Figure 1"
-    claim = partial(Claim.over_starts, doubt=doubt_of(data), looks=int(data["looks"]))
+    claim = partial(Claim.over_starts, doubt=unfinished(data["stationarity"]), looks=int(data["looks"]))
     gap = read["identity"] - read["stable"]
     shallow, deep = ({"effective_depth": place} for place in (0, -1))
     last = data.isel(deep)

@@ -25,7 +25,6 @@ from isthmus.training.solvers.preconditioned import PLATEAU, PreconditionedLBFGS
 
 SHOWN = 10  # singular values of each layer
 FALLING = 2e-3  # of the objective in 100 iterations: at the papers' sizes networks are trained while it falls faster
-CRITICAL = 0.05  # a relative stationarity above which energies say little
 _ENERGIES = (
     "position", "hamiltonian", "hamiltonian_mixed", "cost_of_identity", "kinetic_energy", "momentum_norm"
 )  # fmt: skip
@@ -122,9 +121,3 @@ def _train(setting: Leaky, checkpoint: Path, hear: Hear) -> xr.Dataset:
         "test_error": test, "path_length": float(moves.sum()) / len(x) ** 0.5,
     }  # fmt: skip
     return found.assign({name: ((), value) for name, value in numbers.items()})
-
-
-def doubt_of(data: xr.Dataset) -> str:
-    """Why energies of these networks decide nothing, or an empty text."""
-    worst = float(data["stationarity"].max())
-    return "" if worst <= CRITICAL else f"training ended at a stationarity of {worst:.2g}, above {CRITICAL:g}"

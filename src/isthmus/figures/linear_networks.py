@@ -11,7 +11,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from isthmus.figures.claims import Claim
+from isthmus.figures.claims import Claim, unfinished, unlearned
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.linear_resnet_training import map_of
 from isthmus.figures.panels import Curve, Frame, panel
@@ -28,6 +28,7 @@ from isthmus.training.solvers.solver import LBFGS
 VALUES = (3.0, 1.0, 0.3, 0.0, 0.0)  # singular values of the matrix, rank 3
 ENTRIES = (2.0, -0.5, 0.1, 0.02, 0.0)  # of the diagonal network, 4 of them not zero
 RANK, DIMENSION = 2, 12  # of the teacher that kernels and a network learn
+LEARNED = 0.2  # of the variance: a data loss above it says that the teacher was not learned
 LARGE = 0.01  # of the largest singular value: what counts as a dimension
 
 
@@ -86,6 +87,7 @@ def plan(preset: Preset) -> FigurePlan[LinearNetworksSizes]:
 
 def _part(depth: int, sizes: LinearNetworksSizes) -> Part:
     settings = {"depth": depth, "ridge": sizes.ridge, "evaluations": sizes.evaluations, "values": VALUES, "seed": 0}
+    settings |= {"reads": "stationarity"}  # of parts kept before there was none
     return Part("linear network", settings, partial(_trained, depth, sizes))
 
 
@@ -124,7 +126,11 @@ def _trained(depth: int, sizes: LinearNetworksSizes, checkpoint: Path, hear: Hea
     with torch.no_grad():
         learned = network(torch.eye(size, dtype=torch.float64)).T
     closed = float(linear_cost(learned, depth=depth))
-    return xr.Dataset({"trained_penalty": ((), result.penalty / depth), "trained_closed": ((), closed / depth)})
+    numbers = {
+        "trained_penalty": result.penalty / depth, "trained_closed": closed / depth,
+        "trained_stationarity": result.stationarity,
+    }  # fmt: skip
+    return xr.Dataset({name: ((), value) for name, value in numbers.items()})
 
 
 def _spectra(trained: FinishedTraining, sizes: LinearNetworksSizes) -> xr.Dataset:
@@ -136,6 +142,7 @@ def _spectra(trained: FinishedTraining, sizes: LinearNetworksSizes) -> xr.Datase
     return xr.Dataset(
         {
             "kernel_spectrum": (("bandwidth", "component"), np.array(found)),
+            "network_loss": ((), trained.number("data_loss")),
             "network_spectrum": ("component", _median_spectrum(jacobians(trained.connected().double(), x.double()))),
         },
         coords={"bandwidth": list(sizes.bandwidths), "component": np.arange(1, x.shape[1] + 1)},
@@ -197,6 +204,7 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
         Claim(
             "Trained linear networks reach the closed form.", "Jacot 2023a, Appendix B",
             "largest penalty / closed form of what they learned", float(excess.max()), least=1 - 1e-6, most=1.01,
+            doubt=unfinished(data["trained_stationarity"]),
         ),
         Claim(
             "Kernel ridge regression over-estimates the rank (2).", "Jacot 2023a, Appendix D.1",
@@ -205,6 +213,7 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
         Claim(
             "The deep network with a penalty does not.", "Jacot 2023a, Appendix D.1",
             "dimensions above 1 %", float((data["network_spectrum"] >= LARGE).sum()), least=RANK, most=RANK,
+            doubt=unlearned(float(data["network_loss"]), most=LEARNED),
         ),
     )  # fmt: skip
 

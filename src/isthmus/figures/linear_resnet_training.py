@@ -47,6 +47,7 @@ class LinearTraining:
         """Its penalty, the closed form for what it learned, and how far that is off the map."""
         settings = {"block": self.block, "depth": self.depth, "weight": self.weight, "ridge": self.ridge}
         settings |= {"evaluations": self.evaluations, "values": VALUES, "ends": (D_IN, D_OUT), "seed": 0}
+        settings |= {"reads": "stationarity"}  # of parts kept before there was none
         return Part("linear resnet", settings, partial(_train, self))
 
 
@@ -78,6 +79,7 @@ def _train(case: LinearTraining, checkpoint: Path, hear: Hear) -> xr.Dataset:
         "trained_penalty": result.penalty,
         "trained_closed": closed,
         "trained_nuclear": float(values.sum()),
+        "trained_stationarity": result.stationarity,
         "trained_error": float((learned - matrix).norm() / matrix.norm()),
     }
     return xr.Dataset({name: ((), value) for name, value in numbers.items()})

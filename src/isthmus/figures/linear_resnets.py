@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from isthmus.figures.claims import Claim
+from isthmus.figures.claims import Claim, unfinished
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.linear_resnet_panels import draw, small_weight_ratio
 from isthmus.figures.linear_resnet_training import BLOCKS, RANK, VALUES, LinearTraining, compositions
@@ -101,7 +101,7 @@ def _intercept(data: xr.Dataset) -> float:
 
 def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     """The theorem, both limits, the limit as printed, and the theorem on nonlinear functions."""
-    excess = data["trained_penalty"] / data["trained_closed"]
+    excess, doubt = data["trained_penalty"] / data["trained_closed"], unfinished(data["trained_stationarity"])
     last = {block: small_weight_ratio(data, block).isel(tiny_point=0) for block in BLOCKS}
     heavy = data["wide_cost"].isel(wide_point=-1) / sum(VALUES)
     finite = float(last[2].sel(depth=np.isfinite(data["depth"])).min())
@@ -110,11 +110,11 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
         Claim(
             "No network computes a linear map with a smaller norm than the closed form.",
             "Boix-Adsera 2025, Theorem 2.1",
-            "least penalty / closed form over trained networks", float(excess.min()), least=1 - 1e-6,
+            "least penalty / closed form over trained networks", float(excess.min()), least=1 - 1e-6, doubt=doubt,
         ),
         Claim(
             "The closed form is attained.", "Boix-Adsera 2025, Theorem 2.1",
-            "largest penalty / closed form over trained networks", float(excess.max()), most=1.01,
+            "largest penalty / closed form over trained networks", float(excess.max()), most=1.01, doubt=doubt,
         ),
         Claim(
             "With dear residual blocks the cost is the nuclear norm.", "Boix-Adsera 2025, Corollary 2.3",

@@ -15,7 +15,7 @@ import xarray as xr
 from torch import Tensor
 
 from isthmus.constructions import rank_one_interpolator
-from isthmus.figures.claims import Claim
+from isthmus.figures.claims import Claim, unlearned
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.large_depth import RANK, exponent, square
 from isthmus.figures.panels import Curve, Frame, panel
@@ -33,6 +33,7 @@ SMALL, LARGE = 0.15, 0.6  # times 1/L: the steps eta
 NOISE = 0.3  # of the labels, in standard deviations of the targets, drawn anew at each step
 PUSHED = 1e-3  # relative size of what moves a network that is written down off its minimum
 GIVEN_UP = 1.0  # data loss, over the variance, beyond which a descent is given up
+LEARNED = 0.1  # of the variance: descents that left more have not come to any minimum
 RUNS = ("small steps", "large steps", "large steps, noisy labels")
 
 
@@ -198,22 +199,24 @@ def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     small, large, noisy = (trace.isel(run=i) for i in range(3))
     growth = [exponent(data["depth"], large.isel(start=i)) for i in range(data.sizes["start"])]
     deepest = {"depth": -1}
+    doubt = unlearned(float(data["loss"].isel(run=[0, 1]).max()), most=LEARNED)
+    claim = partial(Claim.over_starts, doubt=doubt)
     return (
-        Claim.over_starts(
+        claim(
             "Steps of order 1/L force the tangent kernel to be of order L.", place,
             "exponent in L of its trace at the large steps", growth, most=1.3,
         ),
-        Claim.over_starts(
+        claim(
             "Descent at step eta ends where the curvature is at most 2 / eta.", "Jacot 2023b, section 4",
             "largest curvature times eta / 2 over depths, at the large steps",
             data["edge"].isel(run=1).max("depth").values.tolist(), most=1.25,
         ),
-        Claim.over_starts(
+        claim(
             "Smaller steps leave it in narrower minima.", place,
             "trace after small steps over that after large ones, at the largest depth",
             (small / large).isel(deepest).values.tolist(), least=1.2,
         ),
-        Claim.over_starts(
+        claim(
             "Label noise leads to wider minima.", place,
             "trace with label noise over that without, at the largest depth",
             (noisy / large).isel(deepest).values.tolist(), most=0.8,

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from isthmus import tasks
 from isthmus.discovery.data.scaling import Scaling, Standardiser
-from isthmus.figures.claims import Claim
+from isthmus.figures.claims import Claim, unlearned
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.panels import Curve, Frame, panel
 from isthmus.figures.workshop import FinishedTraining, Workshop
@@ -205,8 +205,7 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
 
 def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     """Two dimensions, the same information both ways, no crossings."""
-    lost = float(data["lost"])
-    doubt = "" if lost <= LEARNED else f"the data loss is {lost:.2g} of the variance"
+    doubt = unlearned(float(data["lost"]), most=LEARNED)
     return (
         Claim(
             "The hidden representations are two-dimensional.", "Jacot 2023b, Figure 2",
