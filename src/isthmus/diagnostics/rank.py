@@ -9,6 +9,7 @@ from torch import Tensor
 from isthmus.diagnostics.gaps import standing_gap
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.theory import RankEstimate
+from isthmus.theory.spread_rows import median_over_rows
 
 ROUNDING = 1e-9  # a singular value of a float64 Jacobian above this share of the largest is no rounding
 # heuristic: written networks lose a factor of up to 7 from one singular value to the next, a trained one drops by 10
@@ -71,7 +72,7 @@ def rank_of(
     """
     s = by_input if by_input.numel() else by_input.new_zeros(1, 1)
     s = s.new_zeros(s.shape) if is_rounding(s, least) else s
-    median = s.median(0).values
+    median = median_over_rows(s)
     gap = standing_gap(median)
     most_shown = min((k for k in (num_projections or None, num_directions) if k is not None), default=None)
     shows_most = most_shown is not None and gap == most_shown < upper.rank

@@ -15,6 +15,7 @@ from isthmus.diagnostics.module_names import block_of
 from isthmus.diagnostics.readings import balance_residuals, factors_of, identity_defect, nonlinearity, spectrum
 from isthmus.theory.inputs import Real
 from isthmus.theory.spectra import energy_rank, entropy_rank, participation_ratio
+from isthmus.theory.spread_rows import median_over_rows
 
 SHARES = {"rank_90": 0.9, "rank_99": 0.99, "rank_999": 0.999}
 
@@ -52,10 +53,10 @@ def table_of(layers: Sequence[LayerSums], derivatives: Derivatives | None) -> xr
     """The variables that every module has; what they mean: `diagnose`. None: without those of derivatives."""
     spectra, numbers = spectra_of(layers)
     if derivatives is not None:
-        spectra["jacobian_singular_values"] = [s.median(0).values for s in derivatives.spectra]
+        spectra["jacobian_singular_values"] = [median_over_rows(s) for s in derivatives.spectra]
         numbers["tangent_kernel_trace"] = [float(t.mean()) for t in derivatives.traces]
     if derivatives is not None and derivatives.num_projections:
-        spectra["jacobian_singular_value_errors"] = [s.median(0).values for s in derivatives.spectra_errors]
+        spectra["jacobian_singular_value_errors"] = [median_over_rows(s) for s in derivatives.spectra_errors]
         numbers["tangent_kernel_trace_error"] = [*derivatives.trace_errors]
     table = labelled([layer.name for layer in layers], spectra, numbers)
     if any(blocks := [block_of(layer.name) for layer in layers]):

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from isthmus.tasks.arrays import counted
+from isthmus.theory.spread_rows import median_over_rows
 
 
 class Side(StrEnum):
@@ -119,7 +120,7 @@ class BottleneckRank(RankKind):
 
     def spectrum(self, jacobians: Tensor) -> Tensor:
         """Medians over the points: the local rank."""
-        return torch.linalg.svdvals(jacobians).median(0).values
+        return median_over_rows(torch.linalg.svdvals(jacobians))
 
 
 class IndexRank(RankKind):

@@ -19,6 +19,7 @@ from isthmus.networks.jacobians import jacobians
 from isthmus.networks.layer_widths import widened
 from isthmus.theory import idempotency_defect
 from isthmus.theory.inputs import Real
+from isthmus.theory.spread_rows import median_over_rows
 from isthmus.training import fit
 from isthmus.training.solvers.solver import LBFGS
 
@@ -89,4 +90,4 @@ def measured(network: FullyConnected, x: Tensor, *, noise: Real, data_loss: Real
 
 def defect(network: FullyConnected, x: Tensor) -> float:
     """Median of |J J - J| at the samples."""
-    return float(idempotency_defect(jacobians(network, x)).median())
+    return float(median_over_rows(idempotency_defect(jacobians(network, x))))

@@ -22,6 +22,7 @@ from isthmus.networks.jacobians import jacobians
 from isthmus.reports.picture import Picture
 from isthmus.sweeps import Plan
 from isthmus.theory import diagonal_linear_cost, kernel_ridge, linear_cost
+from isthmus.theory.spread_rows import median_over_rows
 from isthmus.training import fit
 from isthmus.training.solvers.solver import LBFGS
 
@@ -136,7 +137,7 @@ def _trained(depth: int, sizes: LinearNetworksSizes, checkpoint: Path, hear: Hea
 def _spectra(trained: FinishedTraining, sizes: LinearNetworksSizes) -> xr.Dataset:
     """Median singular values of Jacobians at the samples: of kernels of several bandwidths and of a network."""
     x, y = trained.data()
-    median = float(torch.pdist(x.double()).median())
+    median = float(median_over_rows(torch.pdist(x.double())))
     fits = [kernel_ridge(x.double(), y.double(), ridge=sizes.noise, bandwidth=b * median) for b in sizes.bandwidths]
     found = [_median_spectrum(fitted.jacobian(x.double())) for fitted in fits]
     return xr.Dataset(
@@ -150,7 +151,7 @@ def _spectra(trained: FinishedTraining, sizes: LinearNetworksSizes) -> xr.Datase
 
 
 def _median_spectrum(slopes: torch.Tensor) -> np.ndarray:
-    spectrum = torch.linalg.svdvals(slopes).median(0).values.numpy()
+    spectrum = median_over_rows(torch.linalg.svdvals(slopes)).numpy()
     return spectrum / spectrum[0]
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.theory.inputs import check_tensor
+from isthmus.theory.spread_rows import median_over_rows
 
 CHUNK = 256  # rows whose distances to all others are held at once
 TAIL = 0.1  # share of the largest ratios that the fit of two neighbours leaves out
@@ -158,7 +159,7 @@ def correlation_dimension(points: Float[Tensor, "n d"], *, near: int = 10, far: 
     if not 1 <= near < far:
         raise ValueError(f"correlation_dimension(near={near}, far={far}): needs 1 <= near < far. 10 and 20 are usual.")
     r = neighbour_distances(points, neighbours=len(points) - 1)
-    small, large = float(r[:, near - 1].median()), float(r[:, far - 1].median())
+    small, large = (float(median_over_rows(r[:, place - 1])) for place in (near, far))
     pairs = [int((r < radius).sum()) for radius in (small, large)]
     return math.log(pairs[1] / pairs[0]) / math.log(large / small)
 

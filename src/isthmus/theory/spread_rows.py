@@ -1,10 +1,10 @@
-"""Which rows of many stand for all where a reading is dear: numbers spread evenly from the first row to the last.
+"""Which rows of many stand for all where a reading is dear: spread evenly from the first to the last; their median.
 
 Rows of a trajectory that become a task: `tasks.exponential_steps`. Random rows: whoever draws them.
 """
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 AS_BEFORE = 1_000_000  # rows up to which the numbers are those of float32, by one lower here and there: see below
@@ -27,3 +27,11 @@ def spread_rows(count: int, most: int) -> Int[Tensor, " chosen"]:
     if count < AS_BEFORE:
         return torch.linspace(0, count - 1, chosen, dtype=torch.float32).long()
     return torch.arange(chosen) * (count - 1) // max(chosen - 1, 1)
+
+
+def median_over_rows(readings: Float[Tensor, "rows ..."]) -> Float[Tensor, "..."]:
+    """The median over the rows; of an even number of them the mean of the two in the middle (*exact*).
+
+    `torch.median` takes the lower of these two. NaN where a row has NaN.
+    """
+    return (readings.median(0).values - (-readings).median(0).values) / 2
