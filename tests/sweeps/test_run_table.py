@@ -1,5 +1,6 @@
 """One row per run: which settings differ, in which order, and that thousands come back from the index."""
 
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pandas as pd
 import pytest
 
 from isthmus.sweeps.index import Index, Row, Status
-from isthmus.sweeps.run_table import MOST_LINES, drawn_settings, run_columns
+from isthmus.sweeps.run_table import MISSING, MOST_LINES, NUMBERS, WARNINGS, drawn_settings, run_columns
 
 NETWORK = {"kind": "fully_connected", "width": [6, 7], "depth": 4}
 
@@ -63,3 +64,10 @@ def test_thousands_of_rows_come_back_from_the_index_each_once(tmp_path: Path) ->
     with closing(Index(tmp_path / "index.sqlite")) as index:
         index.put(reversed(rows))
         assert index.rows() == rows
+
+
+def test_every_column_is_defined_where_tables_are_explained() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "many-runs.md").read_text()
+    told = page.partition("## What the columns are")[2].partition("\n## ")[0]
+    named = {word for span in re.findall(r"`([^`]+)`", told) for word in span.split(", ")}
+    assert {*NUMBERS, "outcome", MISSING, WARNINGS} - named == set()

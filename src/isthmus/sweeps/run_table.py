@@ -27,10 +27,10 @@ LOST: Mapping[str, str] = MappingProxyType(
 )
 
 
-def believed(numbers: Mapping[str, Any]) -> dict[str, Any]:
+def believed(numbers: Mapping[str, Any]) -> Mapping[str, Any]:
     """The numbers of a finished run without the ranks that its outcome takes away, and why they are gone."""
     why = LOST.get(str(numbers.get("outcome")))
-    return dict(numbers) if why is None else {**numbers, **dict.fromkeys(RANKS), MISSING: why}
+    return numbers if why is None else {**numbers, **dict.fromkeys(RANKS), MISSING: why}
 
 
 def run_columns(rows: Sequence[Row]) -> dict[str, list[object]]:
