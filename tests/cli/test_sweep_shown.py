@@ -26,9 +26,10 @@ def folder_of(place: Path, rows: Sequence[Row]) -> str:
 
 def of_kind(kind: str, number: int, **numbers: object) -> Row:
     """A run of a network of this kind."""
-    settings = {"network": {"kind": kind, "depth": number}, "training": {"ridge": 0.1}}
+    network: dict[str, object] = {"kind": kind, "depth": number}
     if kind == "leaky":
-        settings["network"]["effective_depth"] = 0.5 * number
+        network["effective_depth"] = 0.5 * number
+    settings: dict[str, dict[str, object]] = {"network": network, "training": {"ridge": 0.1}}
     told = {"outcome": "PLATEAU", "objective": 0.1 * number, **numbers}
     return Row(f"{kind}{number}", Status.DONE, settings, told)
 

@@ -123,7 +123,7 @@ def _places(column: Any) -> tuple[np.ndarray, list[str]]:
 def _groups(table: pd.DataFrame, axis: str, by: str | None) -> list[tuple[str, np.ndarray]]:
     """The lines of a table with their names and places of rows: of all rows, so that none depends on what is drawn."""
     kinds = [name for name in table if _short(str(name)) == "kind" and name not in {axis, by}]
-    kinds = [name for name in kinds if table[name].nunique(dropna=False) > 1]
+    kinds = [name for name in kinds if len(table[name].unique()) > 1]
     columns = [name for name in (by, *kinds) if name is not None]
     if not columns:
         return [("", np.arange(len(table)))]
@@ -134,14 +134,16 @@ def _groups(table: pd.DataFrame, axis: str, by: str | None) -> list[tuple[str, n
     ]  # fmt: skip
 
 
-def _order(group: tuple[tuple[object, ...], np.ndarray]) -> list[tuple[bool, bool, Any]]:
-    return [
-        (bool(pd.isna(v)), isinstance(v, str), "" if pd.isna(v) else v) for v in group[0]  # pyright: ignore[reportArgumentType, reportGeneralTypeIssues]
-    ]  # fmt: skip
+def _order(group: tuple[tuple[Any, ...], np.ndarray]) -> list[tuple[bool, bool, Any]]:
+    return [(_is_none(value), isinstance(value, str), 0 if _is_none(value) else value) for value in group[0]]
+
+
+def _is_none(value: Any) -> bool:
+    return bool(pd.isna(value))
 
 
 def _named(column: str, value: Any) -> str:
-    return f"{_short(column)} {'none' if pd.isna(value) else value}"
+    return f"{_short(column)} {'none' if _is_none(value) else value}"
 
 
 def _short(column: str) -> str:
