@@ -280,3 +280,44 @@ def test_a_worker_that_gets_a_finished_run_reports_it_and_computes_nothing(whole
     other = replace(job, versions={**versions(), "torch": "2.x"})
     with pytest.raises(SweepError, match=r"torch 2\.x \(driver\), "):
         execute(other, scratch=whole, tell=lambda _telling: None, stop=lambda: False)
+
+
+@pytest.mark.parametrize("remade", [False, True], ids=["moved", "replaced"])
+def test_a_folder_that_is_moved_stops_the_sweep_which_goes_on_once_it_is_back(
+    remade: bool, whole: Path, tmp_path: Path
+) -> None:
+    folder, elsewhere = tmp_path / "sweep", tmp_path / "elsewhere"
+    plan = tiny(ridge=[1e-2, 1e-3], seed=[0, 1])
+
+    def move(progress: SweepProgress) -> None:
+        if progress.done and not elsewhere.exists():
+            folder.rename(elsewhere)
+            if remade:
+                folder.mkdir()
+
+    with pytest.raises(SweepError, match=r"sweep: was moved, removed or replaced .* put it back"):
+        sweep(plan, out=folder, workers=0, progress=move)
+    assert not folder.exists() or list(folder.iterdir()) == []
+    assert 0 < len(contents(elsewhere)) < 4
+    if remade:
+        folder.rmdir()
+    elsewhere.rename(folder)
+    sweep(plan, out=folder, workers=0)
+    assert contents(folder) == contents(whole)
+    assert computed_after_their_end(folder) == []
+
+
+def test_a_worker_makes_no_folder_anew_that_was_moved_while_it_worked(tmp_path: Path) -> None:
+    folder = tmp_path / "sweep"
+    store, run = Store.make(folder), tiny(seed=[0]).runs()[0]
+    job = Job(run.id, run.settings, None, str(folder), store.token, versions())
+
+    def moved() -> bool:
+        if folder.exists():
+            folder.rename(tmp_path / "elsewhere")
+        return False
+
+    report = execute(job, scratch=tmp_path / "scratch", tell=lambda _telling: None, stop=moved)
+    assert report.ending is Ending.UNWRITABLE
+    assert "was moved, removed or replaced" in report.error
+    assert not folder.exists()

@@ -40,6 +40,7 @@ from isthmus.tasks.table_options import AS_IT_COMES
 from isthmus.tasks.target_files import file_apart, targets_apart
 from isthmus.training import Limits
 from isthmus.writing.atomic import write_text
+from isthmus.writing.staying import made_folder
 
 MOST_ROWS = 40  # of the table on the terminal; the page has them all
 SHORTEST_NAME = 12
@@ -91,7 +92,7 @@ def diagnose_to(page: Path, request: DiagnosisRequest, *, say: Callable[[str], N
     if read.note:
         say(read.note)
     found.layers.attrs |= {"network": read.what, "data": f"{request.data}, {num_samples} samples"}
-    page.parent.mkdir(parents=True, exist_ok=True)
+    made_folder(page.parent)
     report(found, page, command=request.command)
     print_diagnosis(found, page)
     if request.export is not None:

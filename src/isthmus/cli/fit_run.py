@@ -51,6 +51,7 @@ from isthmus.writing.checksums import opened_json, sealed_json
 from isthmus.writing.folder_lock import only_writer
 from isthmus.writing.regular import NotAFile, contents
 from isthmus.writing.shown import harmless
+from isthmus.writing.staying import made_folder
 
 _BYTES_OF_LAYER = 5_000  # as an object, however narrow
 _MOST_SAID = 8  # processes whose memory stands in the line
@@ -137,7 +138,7 @@ def _shard(request: FitRequest, team: Team) -> ShardData:
 def _train(request: FitRequest, folder: Path, shard: ShardData, team: Team, came: Callable[[], bool]) -> int:
     checkpoint = team.told_by_first(lambda: _checkpoint(request, folder))
     _check_size(request, shard)
-    team.told_by_first(lambda: (folder / WORK).mkdir(parents=True, exist_ok=True))
+    team.told_by_first(lambda: made_folder(folder / WORK))
     with _shown_by_first(team) as listener:
 
         def hear(event: FitEvent) -> bool:

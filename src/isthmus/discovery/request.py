@@ -49,6 +49,7 @@ from isthmus.tasks import covariance_surrogate
 from isthmus.tasks.input_columns import recorded
 from isthmus.tasks.seen_ranges import recorded_range
 from isthmus.training.threads import one_thread_each
+from isthmus.writing.staying import made_folder
 
 CONTROL_SEED = 5
 DEPTHS = DepthSettings()
@@ -194,7 +195,7 @@ class Request:
         """What the work in a folder, made if missing, belongs to."""
         if work is None:
             return ""
-        work.mkdir(parents=True, exist_ok=True)
+        made_folder(work)
         others = "".join(kind.name for kind in self.beside)
         asked = f"{self.settings.stamp}{self.control}{DEPTHS if self.depth_path else ''}{others}"
         return check_same_run(work, {"data": problem.fingerprint() + self._rest(), "settings": asked})

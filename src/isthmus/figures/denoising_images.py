@@ -12,6 +12,7 @@ import numpy as np
 from isthmus.sweeps import Plan
 from isthmus.tasks import digits, mnist
 from isthmus.writing.atomic import atomic_path
+from isthmus.writing.staying import made_folder
 
 NOISE = 1.0  # of the data's spread: about as much noise as there is image
 
@@ -57,7 +58,7 @@ def mnist_plan(sizes: ImageSizes, path: Path, folder: Path) -> Plan:
     """
     x = mnist(path, num_samples=sizes.num_samples).x
     name = f"mnist-{sizes.num_samples}.npy"
-    folder.mkdir(parents=True, exist_ok=True)
+    made_folder(folder)
     with atomic_path(folder / name) as temporary:
         np.save(temporary, x[:, varying(x)])
     return _plan("MNIST", {"file": name, "autoencode": True}, sizes, folder)

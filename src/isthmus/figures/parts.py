@@ -25,6 +25,7 @@ from isthmus.training import FitEvent
 from isthmus.training.checkpoint import set_aside
 from isthmus.training.threads import one_thread_each
 from isthmus.writing.atomic import remove_leftovers
+from isthmus.writing.staying import made_folder
 
 Settings = Mapping[str, object]
 Hear = Callable[[FitEvent], bool | None]
@@ -116,7 +117,7 @@ def opened(root: Path) -> Path:
         OSError: the folder cannot be written.
     """
     for name in (RUNS, WORK):
-        (root / name).mkdir(parents=True, exist_ok=True)
+        made_folder(root / name)
     for place in (root / WORK, *(root / RUNS).iterdir()):
         remove_leftovers(place)
     return root

@@ -28,6 +28,7 @@ from isthmus.reports.straight_pictures import straight_pictures
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
 from isthmus.writing.atomic import atomic_path
+from isthmus.writing.staying import made_folder
 
 _DPI = 200
 
@@ -100,7 +101,7 @@ def save_pictures(pictures: Sequence[Picture], folder: str | os.PathLike[str]) -
         OSError: the folder cannot be written.
     """
     place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    made_folder(place)
     for picture in pictures:
         figure = drawn(picture)
         with atomic_path(place / f"{picture.name}.png") as temporary, own_settings():

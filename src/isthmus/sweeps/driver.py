@@ -17,6 +17,7 @@ from isthmus.sweeps.runs import SweepRun
 from isthmus.sweeps.store import Store, checked_run, done_row, run_folder, waiting_row
 from isthmus.sweeps.sweep_progress import Pace, Running, SweepListener, SweepProgress
 from isthmus.sweeps.worker import Ending, Job, Report, versions
+from isthmus.writing.staying import check_stays
 
 POLL_SECONDS = 0.25
 AHEAD = 2  # jobs per worker that the engine holds: enough that none waits, few enough that a plan of any size fits
@@ -87,6 +88,7 @@ class Driver:
 
         Raises:
             SweepError: the folder can no longer be written, or a worker has other versions.
+            FolderMoved: the folder was moved, removed or replaced.
         """
         waiting = deque(runs)
         held: dict[str, None] = {}  # in the order in which they were handed out
@@ -96,7 +98,9 @@ class Driver:
                     held[run := waiting.popleft()] = None
                     engine.submit(self._job(run))
                 self._mark(held)
-                for report in engine.wait(POLL_SECONDS):
+                reports = engine.wait(POLL_SECONDS)
+                check_stays(self.store.folder)  # workers, and the index, may write where the folder is now
+                for report in reports:
                     held.pop(report.id, None)
                     if self._settle(report):
                         waiting.append(report.id)
@@ -152,7 +156,7 @@ class Driver:
         if report.ending is Ending.INTERRUPTED:
             return False
         if report.ending is Ending.UNWRITABLE:
-            raise SweepError(f"{report.error}. Make room or give write permission; the same command goes on.")
+            raise SweepError(report.error)
         settings = self.runs[report.id].settings
         if report.ending is Ending.DONE:
             folder = run_folder(self.store.folder, report.id)

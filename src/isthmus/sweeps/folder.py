@@ -6,7 +6,7 @@ What lies in it, and writing it: `store`.
 import sqlite3
 import stat
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -15,6 +15,7 @@ from isthmus.errors import SweepError
 from isthmus.sweeps.index import Index
 from isthmus.writing.checksums import opened_json
 from isthmus.writing.folder_lock import FolderInUse, only_writer
+from isthmus.writing.staying import FolderMoved
 
 FORMAT, FORMAT_VERSION = "isthmus sweep", 1
 HEAD, INDEX, LOCK = "sweep.json", "index.sqlite", "driver.lock"
@@ -60,14 +61,13 @@ class SweepFolder:
         """Be the only driver here; the operating system lets go when the process ends, however it ends.
 
         Raises:
-            SweepError: another driver is at work; says which, where and since when.
+            SweepError: another driver is at work (says which, where and since when), or the folder was moved.
         """
-        with ExitStack() as held:
-            try:
-                held.enter_context(only_writer(self.path, name=LOCK, keep=True))
-            except FolderInUse as error:
-                raise SweepError(str(error)) from error
-            yield
+        try:
+            with only_writer(self.path, name=LOCK, keep=True):
+                yield
+        except (FolderInUse, FolderMoved) as error:
+            raise SweepError(str(error)) from error
 
     def is_driven(self) -> bool:
         """Whether a driver is at work here now; nothing is written to find out but the lock."""

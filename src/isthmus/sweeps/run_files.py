@@ -25,6 +25,7 @@ from isthmus.tasks.door import file_inside, in_one_line
 from isthmus.writing.atomic import atomic_folder
 from isthmus.writing.checksums import opened_json, sealed_json
 from isthmus.writing.regular import contents, regular
+from isthmus.writing.staying import made_folder
 
 FORMAT, FORMAT_VERSION = "isthmus run", 1
 RESULT, ARRAYS, WEIGHTS = "result.json", "arrays.nc", "weights.safetensors"
@@ -58,7 +59,7 @@ def write_run(folder: Path, settings: Sections, computed: Computed) -> None:
     Raises:
         OSError: the folder cannot be written.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    made_folder(folder.parent)
     with atomic_folder(folder) as place:
         if computed.arrays.variables:
             write_table(place / ARRAYS, computed.arrays)
@@ -83,7 +84,7 @@ def write_run(folder: Path, settings: Sections, computed: Computed) -> None:
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write a run that came as bytes from a worker with a folder of its own."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    made_folder(folder.parent)
     with atomic_folder(folder) as place:
         for name in (RESULT, ARRAYS, WEIGHTS):
             if name in files:

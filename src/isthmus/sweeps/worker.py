@@ -11,6 +11,7 @@ import platform
 import socket
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -32,9 +33,11 @@ from isthmus.training import FitEvent
 from isthmus.writing.atomic import write_bytes
 from isthmus.writing.checksums import opened_json
 from isthmus.writing.regular import contents
+from isthmus.writing.staying import FolderMoved, check_stays, made_folder, staying
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 _PROBE_BYTES = 1 << 18
+_UNWRITABLE = "{place}: cannot be written ({reason}). Make room or give write permission; the same command goes on."
 
 
 class Ending(StrEnum):
@@ -121,21 +124,32 @@ def execute(job: Job, *, scratch: Path, tell: Callable[[Telling], None], stop: C
     """
     if different := differences(job.versions, versions()):
         raise SweepError(f"worker on {socket.gethostname()}: {'; '.join(different)}. Install the driver's versions.")
-    place, shared = _place(job, scratch)
+    try:
+        check_stays(job.folder)  # else one that was moved would look like one that this worker does not see
+        place, shared = _place(job, scratch)
+        with staying(place) if shared else nullcontext():
+            return _executed(job, place, shared=shared, listener=telling_callback(job.id, tell, stop))
+    except FolderMoved as error:
+        return Report(job.id, Ending.UNWRITABLE, error=str(error))
+
+
+def _executed(job: Job, place: Path, *, shared: bool, listener: Callable[[FitEvent], bool]) -> Report:
     finished = run_folder(place, job.id)
     try:
         if (finished / RESULT).exists():
             return _report(job, finished, shared=shared, fresh=False)
         checkpoint = checkpoint_path(place, job.id)
-        checkpoint.parent.mkdir(parents=True, exist_ok=True)
+        made_folder(checkpoint.parent)
         _log(place, job.id, "begin")
-        computed, note = _computed(job, checkpoint, place, telling_callback(job.id, tell, stop))
+        computed, note = _computed(job, checkpoint, place, listener)
         if computed is None:
             return Report(job.id, Ending.INTERRUPTED)
         write_run(finished, job.settings, computed)
         _log(place, job.id, "end")
         checkpoint.unlink(missing_ok=True)
         return _report(job, finished, shared=shared, fresh=True, note=note)
+    except FolderMoved:
+        raise
     except Exception as error:  # whatever a run raises is recorded, and the others go on
         reason = _why_unwritable(place, error)
         if reason is not None:
@@ -191,12 +205,12 @@ def _log(place: Path, run: str, what: str) -> None:
 def _why_unwritable(place: Path, error: Exception) -> str | None:
     """The reason, if it was the disk and not the run: torch hides a full disk behind errors of its own."""
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        return f"{place}: cannot be written ({os.strerror(error.errno)})"
+        return _UNWRITABLE.format(place=place, reason=os.strerror(error.errno))
     probe = place / WORK / f".probe-{os.getpid()}"
     try:
-        probe.parent.mkdir(parents=True, exist_ok=True)
+        made_folder(probe.parent)
         write_bytes(probe, bytes(_PROBE_BYTES))
         probe.unlink()
     except OSError as refused:
-        return f"{place}: cannot be written ({refused.strerror})"
+        return _UNWRITABLE.format(place=place, reason=refused.strerror)
     return None

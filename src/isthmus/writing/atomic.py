@@ -19,6 +19,7 @@ from enum import Enum
 from pathlib import Path
 
 from isthmus.errors import DataError
+from isthmus.writing.staying import check_stays
 
 _MARK = ".isthmus-tmp"
 _LONGEST_STEM = 40  # characters kept in a temporary name, so that it is never too long where the target's is not
@@ -64,8 +65,10 @@ def atomic_path(path: str | os.PathLike[str]) -> Generator[Path]:
 
     Raises:
         DataError: a folder, a socket or a disk is at `path`.
+        FolderMoved: `path` is in a folder that was to stay, and did not.
         OSError: the folder is missing or cannot be written, or the disk is full.
     """
+    check_stays(path)
     place = place_at(path)
     if place is Place.OTHER:
         raise DataError(f"{path}: is no regular file and is never replaced. Give the path of a file.")
@@ -83,6 +86,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Generator[Path]:
             _sync(temporary)
             with suppress(OSError):  # some file systems have no permissions
                 temporary.chmod(mode)
+            check_stays(path)
             temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
@@ -158,8 +162,10 @@ def atomic_folder(path: str | os.PathLike[str]) -> Generator[Path]:
         An empty folder to write files into.
 
     Raises:
+        FolderMoved: `path` is in a folder that was to stay, and did not.
         OSError: the parent is missing or cannot be written, or the disk is full.
     """
+    check_stays(path)
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex[:12]}{_MARK}")
     try:
@@ -169,6 +175,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Generator[Path]:
             for file in temporary.iterdir():
                 _sync(file)
             _sync_folder(temporary)
+            check_stays(path)
             try:
                 temporary.rename(target)
             except OSError:

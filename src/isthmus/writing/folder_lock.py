@@ -16,6 +16,7 @@ from filelock import FileLock, Timeout
 from isthmus.errors import DataError, DataWarning, outside
 from isthmus.writing.atomic import write_text
 from isthmus.writing.regular import contents
+from isthmus.writing.staying import FolderMoved, check_stays, staying
 
 LOCK = ".isthmus.lock"
 _TRIES = 20
@@ -43,6 +44,7 @@ def only_writer(folder: str | os.PathLike[str], *, name: str = LOCK, keep: bool 
 
     Raises:
         FolderInUse: another process, or another thread of this one, is at work here.
+        FolderMoved: the folder was moved, removed or replaced meanwhile; raised by the next write, or at the end.
         OSError: the folder cannot be made or written.
     """
     place = Path(folder)
@@ -58,18 +60,29 @@ def only_writer(folder: str | os.PathLike[str], *, name: str = LOCK, keep: bool 
         try:
             with suppress(OSError):  # it is a courtesy to the others
                 write_text(note, json.dumps(_myself()) + "\n")
-            yield
+            with staying(place), _forgotten(note, lock_file, keep=keep):
+                yield
         finally:
             del _held[lock_file]
-            note.unlink(missing_ok=True)
-            if not keep:
-                with suppress(OSError):  # Windows cannot remove what is open
-                    lock_file.unlink(missing_ok=True)
             lock.release()
     finally:
         for made in missing:
             with suppress(OSError):  # not empty: it holds what was to be written
                 made.rmdir()
+
+
+@contextmanager
+def _forgotten(note: Path, lock_file: Path, *, keep: bool) -> Generator[None]:
+    """Remove the note, and the lock file, at the end; where the folder was replaced they are those of another."""
+    try:
+        yield
+    finally:
+        with suppress(FolderMoved):
+            check_stays(note)
+            note.unlink(missing_ok=True)
+            if not keep:
+                with suppress(OSError):  # Windows cannot remove what is open
+                    lock_file.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from isthmus.theory import RankEstimate, Verdict
 from isthmus.writing.atomic import remove_leftovers, write_bytes
 from isthmus.writing.checksums import opened_json, sealed_json
 from isthmus.writing.regular import contents, regular
+from isthmus.writing.staying import made_folder
 
 T = TypeVar("T")
 FORMAT, FORMAT_VERSION = "isthmus discovery", 2
@@ -57,7 +58,7 @@ def write_fields(folder: str | os.PathLike[str], fields: Mapping[str, object]) -
     """
     place = Path(folder)
     content = _content(fields)  # first: what has no plain form is refused before anything is touched
-    place.mkdir(parents=True, exist_ok=True)
+    made_folder(place)
     remove_leftovers(place)
     (place / RESULT).unlink(missing_ok=True)
     diagnosis = fields["diagnosis"]

@@ -24,6 +24,7 @@ from torch import Tensor
 from isthmus.errors import CheckpointError, DataWarning, outside
 from isthmus.networks.devices import CPU
 from isthmus.training.checkpoint import load_twice, save_twice
+from isthmus.writing.staying import made_folder
 
 FEWEST = 2_000_000  # multiplications; below, oneDNN was slower at every shape: a call of it takes some 30 us longer
 MOST = 20_000_000  # multiplications that are measured, about 0.6 ms; of larger products a part stands for the whole
@@ -158,7 +159,7 @@ def machine_file() -> Path | None:
         return None
     try:
         folder = Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "isthmus"
-        folder.mkdir(parents=True, exist_ok=True)
+        made_folder(folder)
     except (OSError, RuntimeError):  # no home, or none that can be written
         return None
     return folder / f"products-{_machine()}.pt"
