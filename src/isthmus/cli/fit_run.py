@@ -38,6 +38,7 @@ from isthmus.discovery.files.networks import write_network
 from isthmus.discovery.work.progress import Progress, ProgressListener, silent
 from isthmus.errors import DamagedCheckpoint, DataError, IsthmusError, ProcessLost
 from isthmus.networks import FullyConnected
+from isthmus.networks.arguments import check_fits
 from isthmus.tasks.memory import check_memory
 from isthmus.training import FitResult, Limits, Outcome
 from isthmus.training.fitting import FitEvent
@@ -70,6 +71,7 @@ def run_fit(request: FitRequest, *, out: Path | None, resume: Path | None, repla
     patient = "RANK" in os.environ
     with noted_interrupts(patient=patient) as came, process_group(timeout=timeout) as team, ExitStack() as held:
         try:
+            check_fits(request.ridge, f"--ridge {request.ridge:g}", _dtype(request), squared=True)
             folder = team.told_by_first(lambda: _folder(request, out, resume, replace=replace))
             shard = _shard(request, team)  # what is wrong with the data is said before what stands in the folder
             team.told_by_first(lambda: _taken(folder, held, resumed=resume is not None, replace=replace))

@@ -30,7 +30,7 @@ from isthmus.discovery.settings import CONNECTED, Settings, start_kinds, with_si
 from isthmus.discovery.work.elsewhere import Where, executor_argument
 from isthmus.discovery.work.progress import ProgressListener, silent
 from isthmus.errors import DataError
-from isthmus.networks.arguments import seed_argument
+from isthmus.networks.arguments import check_fits, seed_argument
 from isthmus.networks.devices import CPU, device_argument
 from isthmus.tasks.foreign import check_row_labels
 from isthmus.tasks.input_columns import InputColumn
@@ -238,6 +238,8 @@ def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
         raise ValueError(
             f"discover(ridge={str(ridge)[:60]!r}): needs positive ridges: one number, or several in a list."
         )
+    for value in ridges:
+        check_fits(value, f"discover(ridge={value:g})", torch.float32, squared=True, chosen=False)
     if len({f"{value:g}" for value in ridges}) < len({*ridges}):  # by which units of work know each other
         raise ValueError(
             f"discover(ridge={str(ridge)[:60]!r}): needs ridges that differ in their first six digits: leave out one."

@@ -133,11 +133,39 @@ def as_array(value: object) -> object:
     return np.array(value) if is_table else value  # what tables hand out may be read-only, which torch warns of
 
 
-def check_ridge(ridge: object, call: str) -> None:
-    """Refuse what is no finite number >= 0.
+def check_fits(
+    value: float, where: str, dtype: torch.dtype | None, *, squared: bool = False, chosen: bool = True
+) -> None:
+    """Refuse a number that is infinite, or 0 although it is none, in the precision in which it is computed with.
+
+    Args:
+        value: finite.
+        where: the call with the argument, as it was given.
+        dtype: of the network; None: torch's default. Halves are computed with as float32.
+        squared: whether its square has to be finite too.
+        chosen: whether the caller chooses the precision.
 
     Raises:
-        ValueError: it is none.
+        DataError: says which numbers fit.
+    """
+    dtype = dtype or torch.get_default_dtype()
+    limits = torch.finfo(torch.promote_types(dtype, torch.float32))
+    most = math.sqrt(limits.max) if squared else limits.max
+    if value and not limits.tiny <= abs(value) <= most:  # what is smaller is flushed to 0, see `without_denormals`
+        remedy = ", or compute with dtype float64" if chosen and limits.dtype != "float64" else ""
+        raise DataError(
+            f"{where}: {str(dtype).removeprefix('torch.')} takes 0, or numbers from {limits.tiny:.1e} to {most:.1e}. "
+            f"Give one of them{remedy}."
+        )
+
+
+def check_ridge(ridge: object, call: str, dtype: torch.dtype | None = None) -> None:
+    """Refuse what is no finite number >= 0, and what does not fit the precision of a network, where one is trained.
+
+    Gradients are measured by the squares of what the ridge gives to them, so its square has to fit, too.
+
+    Raises:
+        ValueError: it is none. DataError, which is one: it does not fit.
     """
     try:
         value = float(ridge)  # pyright: ignore[reportArgumentType] - numbers of numpy and torch too
@@ -145,6 +173,8 @@ def check_ridge(ridge: object, call: str) -> None:
         value = float("nan")
     if not 0 <= value < float("inf"):
         raise ValueError(f"{call}(ridge={str(ridge)[:40]}): needs a finite number >= 0.")
+    if dtype is not None:
+        check_fits(value, f"{call}(ridge={value:g})", dtype, squared=True)
 
 
 def positive_argument(value: object, where: str, why: str) -> float:

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from isthmus.networks.arguments import check_fits
 from isthmus.networks.devices import drawn_on_cpu
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import LayerState, check_features
@@ -90,6 +91,7 @@ class LeakyResNet(ResidualStream):
         Lt = float(effective_depth)
         self.d_in, self.d_out, self.width, self.matrices_per_layer = d_in, d_out, width, 1
         self.effective_depth, self.maps, self.has_bias, self.scheme = Lt, maps, bias, scheme
+        check_fits(Lt, f"LeakyResNet(effective_depth={Lt:g})", dtype, squared=True)
         sizes = step_sizes(steps, depth, irregularity=irregularity)
         self.adaptive = isinstance(steps, str) and steps == "adaptive"
         check_leak(sizes, Lt, scheme)

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
+from isthmus.networks.arguments import check_fits
 from isthmus.networks.devices import drawn_on_cpu
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import LayerState, check_features
@@ -69,7 +70,7 @@ class ResNet(ResidualStream):
     ) -> None:
         super().__init__()
         inner_width = width if inner_width is None else inner_width
-        _check_resnet((d_in, width, inner_width, d_out), depth, block_depth, residual_weight)
+        _check_resnet((d_in, width, inner_width, d_out), depth, block_depth, residual_weight, dtype)
         self.residual_weight = float(residual_weight)
         self.block_depth = self.matrices_per_layer = block_depth
         self.linear = linear
@@ -238,7 +239,9 @@ class ResNet(ResidualStream):
         return "unembedding" if i == len(self.block_weights) + 1 else f"block_weights.{i - 1}"
 
 
-def _check_resnet(dimensions: tuple[int, ...], depth: int, block_depth: int, residual_weight: float) -> None:
+def _check_resnet(
+    dimensions: tuple[int, ...], depth: int, block_depth: int, residual_weight: float, dtype: torch.dtype | None
+) -> None:
     if min(dimensions) < 1:
         raise ValueError(f"ResNet: needs every dimension >= 1, got (d_in, width, inner_width, d_out) = {dimensions}.")
     if depth < 0:
@@ -249,3 +252,4 @@ def _check_resnet(dimensions: tuple[int, ...], depth: int, block_depth: int, res
         )
     if not 0 < residual_weight < float("inf"):
         raise ValueError(f"ResNet(residual_weight={residual_weight}): needs a finite lambda > 0.")
+    check_fits(residual_weight, f"ResNet(residual_weight={residual_weight:g})", dtype, squared=True)

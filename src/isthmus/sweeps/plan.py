@@ -9,7 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
+
 from isthmus.errors import PlanError
+from isthmus.networks.arguments import check_fits
 from isthmus.networks.kinds import kinds
 from isthmus.sweeps.fields import RECORD, TRAINING, canonical, kind_field, network_fields, shown, unknown
 from isthmus.sweeps.runs import SweepRun, label_of
@@ -145,6 +148,11 @@ class Plan:
             "training": canonical(given["training"], TRAINING, section="training", where=where),
             "record": record,
         }
+        ridge, dtype = float(str(settings["training"]["ridge"])), getattr(torch, str(settings["training"]["dtype"]))
+        try:
+            check_fits(ridge, f"{where}: training.ridge is {ridge:g}", dtype, squared=True)
+        except ValueError as error:
+            raise PlanError(str(error)) from None
         return SweepRun(settings, source, dict(point))
 
 

@@ -20,7 +20,7 @@ from isthmus.training.limits import Limits, limits_argument
 from isthmus.training.losses import SQUARED, DataLoss, Loss, loss_argument
 from isthmus.training.sharded.row_step import step_within
 from isthmus.training.sharded.team import Team
-from isthmus.training.solvers.schedule import Schedule, check_steps_move, default_schedule, on_all_rows
+from isthmus.training.solvers.schedule import Schedule, check_rates, check_steps_move, default_schedule, on_all_rows
 from isthmus.training.solvers.solver import Solver
 from isthmus.training.steps.memory_step import check_repeatable, check_trainable, left_in_place
 
@@ -74,7 +74,8 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
         DataError: x or y is no array of numbers, or holds some that are not finite; nothing to train; a module that
             gives something else each time it is called.
         ShapeError: x and y of different length, or not matching the network.
-        ValueError: ridge < 0, an unknown loss, weights that are negative or not finite, adaptive steps that no solver
+        ValueError: ridge < 0, a number of ridge, loss or solver that the network's precision does not hold, an unknown
+            loss, weights that are negative or not finite, adaptive steps that no solver
             moves, a solver of leaky networks for one that is frozen in part, a device that torch does not see.
         DataError: the checkpoint is damaged, or belongs to another fit. OSError: it cannot be written.
 
@@ -85,7 +86,8 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     """
     kind = loss_argument(loss, "fit")
     module_argument(network, "fit(network, x, y)")
-    check_ridge(ridge, "fit")
+    check_trainable(network, "fit(network, x, y)")
+    check_ridge(ridge, "fit", next(network.parameters()).dtype)
     limits = limits_argument(limits, "fit", heeds=("seconds", "evaluations", "memory"))
     if seed is not None:
         _reseed(network, seed_argument(seed, "fit(seed=...)"))
@@ -98,6 +100,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
             network, evaluations=limits.evaluations, ridge=ridge, rows=len(inputs), memory=limits.memory
         )
         check_steps_move(network, chosen)
+        check_rates(chosen, inputs.dtype)
         step = step_within(network, inputs, data, ridge, memory=limits.memory)
         chosen = on_all_rows(chosen) if step.at_once < len(step.x) else chosen
         kept = CheckpointFile(Path(checkpoint), Team()) if checkpoint else None
@@ -111,11 +114,12 @@ def checked_data(
 
     Raises:
         ShapeError: x and y of different length, or not matching the network.
-        ValueError: weights that are negative, not finite, or all zero.
+        ValueError: weights that are negative, not finite, or all zero, or a loss whose numbers the precision lacks.
     """
     check_trainable(network, "fit(network, x, y)")
     like = next(network.parameters())
     dtype, device = like.dtype, like.device
+    loss.check_precision(dtype)
     inputs = tensor_argument(x, "fit(network, x, y): x").to(device, dtype).contiguous()
     targets = tensor_argument(y, "fit(network, x, y): y").to(device)
     if inputs.ndim == 0 or targets.ndim == 0:

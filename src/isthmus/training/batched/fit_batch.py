@@ -14,6 +14,7 @@ from torch import Tensor
 
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
+from isthmus.networks.arguments import check_ridge
 from isthmus.networks.departures import check_as_written
 from isthmus.training.batched.batch_solvers import BatchedLBFGS, Member, run_adam
 from isthmus.training.batched.batch_step import BatchedStep
@@ -22,6 +23,7 @@ from isthmus.training.fit import checked_data, fit
 from isthmus.training.fit_result import FitResult, StopReason
 from isthmus.training.losses import SQUARED, Loss, loss_argument
 from isthmus.training.moves import rank_shown, rebalancing
+from isthmus.training.solvers.schedule import check_rates
 from isthmus.training.solvers.solver import LBFGS, Adam
 from isthmus.training.steps.connected_step import FullyConnectedStep
 from isthmus.training.steps.memory_step import frozen
@@ -154,8 +156,10 @@ def _check(networks: Sequence[FullyConnected], ridges: Sequence[float], solver: 
             f"fit_batch(networks, ridges=...): needs one finite ridge >= 0 for each network, got {len(networks)} "
             f"networks and {list(ridges)}."
         )
-    for network in networks:
+    for network, ridge in zip(networks, ridges, strict=True):
         check_as_written("fit_batch", network, FullyConnected)
+        check_ridge(ridge, "fit_batch", network.weights[0].dtype)
+    check_rates(solver, networks[0].weights[0].dtype)
     shapes = {(n.dimensions, n.negative_slope, n.linear, n.has_bias, n.weights[0].dtype) for n in networks}
     if len(shapes) > 1:
         raise ShapeError(

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from isthmus.networks.arguments import check_fits
 from isthmus.theory.comparison import Comparison, by_ratio
 
 Array = NDArray[np.float64]
@@ -75,6 +76,15 @@ class Loss(ABC):
         if all(values[field.name] == field.default for field in fields(self)):
             return self.kind
         return ":".join([self.kind, *map(str, values.values())])
+
+    def check_precision(self, dtype: torch.dtype) -> None:
+        """Refuse a parameter that is infinite, or 0, in the precision of the outputs.
+
+        Raises:
+            ValueError: says which.
+        """
+        for field in fields(self):
+            check_fits(float(getattr(self, field.name)), f"loss {self.name!r}: {field.name}", dtype)
 
     @property
     def per_target(self) -> int:

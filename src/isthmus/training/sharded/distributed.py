@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
+from isthmus.networks.arguments import check_ridge
 from isthmus.training.fit_checkpoint import CheckpointFile
 from isthmus.training.fit_result import FitResult
 from isthmus.training.fitting import FitEvent, Fitting
@@ -23,7 +24,7 @@ from isthmus.training.sharded.layer_moves import layerwise_schedule
 from isthmus.training.sharded.layer_step import LayerwiseStep
 from isthmus.training.sharded.row_step import ShardedStep
 from isthmus.training.sharded.team import Team
-from isthmus.training.solvers.schedule import Schedule, default_schedule, on_all_rows
+from isthmus.training.solvers.schedule import Schedule, check_rates, default_schedule, on_all_rows
 from isthmus.training.steps.memory_step import check_trainable, frozen
 
 
@@ -78,9 +79,9 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
         DataError: nothing to train, fewer parts of rows than processes, or a checkpoint of another fit.
         ProcessLost: another process died or fell silent.
     """
-    if not ridge >= 0:
-        raise ValueError(f"fit_shards(ridge={ridge}): needs a ridge >= 0.")
     check_trainable(network, "fit_shards(network, x, y)")
+    dtype = next(network.parameters()).dtype
+    check_ridge(ridge, "fit_shards", dtype)
     rows = team.rows(total)
     if not len(x) == len(y) == rows.stop - rows.start:
         raise ShapeError(
@@ -90,6 +91,8 @@ def fit_shards(  # noqa: PLR0913 - the arguments of `fit`, and whose rows they a
     chosen = schedule or default_schedule(network, evaluations=limits.evaluations if limits else None)
     kind, limits = loss_argument(loss, "fit_shards"), limits or Limits()
     kind.check(y, "fit_shards(x, y): y")
+    kind.check_precision(dtype)
+    check_rates(chosen, dtype)
     data = DataLoss(kind, y.contiguous())
     with torch.no_grad():
         if not split_parameters:

@@ -79,6 +79,10 @@ class Linearisation:
         gram.diagonal().add_(ridge)
         return torch.linalg.cholesky(gram)
 
+    def largest(self) -> float:
+        """Largest entry of the diagonal of J J^T; its largest eigenvalue is at most `count` times as large."""
+        return float(self.gram().diagonal().max())
+
     def solved(self, v: Tensor, factor: Tensor, *, ridge: float) -> Tensor:
         """(ridge + J^T J)^{-1} v = (v - J^T (ridge + J J^T)^{-1} J v) / ridge."""
         if len(factor) < self.count():

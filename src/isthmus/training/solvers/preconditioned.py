@@ -246,7 +246,17 @@ def _anchor(step: Step, state: State) -> None:
     model = linearised(network, x, data, mix)
     state["anchor"], state["age"] = {field.name: getattr(model, field.name) for field in fields(model)}, 0
     if not state["matrix_free"]:
-        state["factor"] = model.factor(state["damping"] * step.ridge)
+        state["factor"] = _factor(model, step, state)
+
+
+def _factor(model: Linearisation, step: Step, state: State) -> Tensor:
+    """The factor of ridge + J J^T, with more damping where rounding leaves nothing of so small a ridge."""
+    try:
+        return model.factor(state["damping"] * step.ridge)
+    except torch.linalg.LinAlgError:
+        rounding = torch.finfo(step.theta.dtype).eps * model.count() * model.largest()
+        state["damping"] = max(state["damping"], rounding / step.ridge)
+        return model.factor(state["damping"] * step.ridge)
 
 
 def conjugate_gradients(

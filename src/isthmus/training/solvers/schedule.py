@@ -1,12 +1,14 @@
 """Which solvers run one after the other when the caller names none."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
+import torch
 from torch import nn
 
 from isthmus.networks import FullyConnected, LeakyResNet
+from isthmus.networks.arguments import check_fits
 from isthmus.networks.kinds import of_class
 from isthmus.training.moves import least_norm, rebalancing
 from isthmus.training.sharded.row_moves import sharded_least_norm
@@ -119,6 +121,21 @@ def check_steps_move(network: nn.Module, schedule: Schedule) -> None:
             "would stay equidistant. Leave out solver= with a ridge > 0, pass AdaptiveSteps(PreconditionedLBFGS(...)), "
             'or choose steps="equidistant".'
         )
+
+
+def check_rates(settings: object, dtype: torch.dtype) -> None:
+    """Raise where a step size, of any solver within a schedule, is infinite or 0 in the precision of the network.
+
+    Raises:
+        ValueError: as said.
+    """
+    for solver in settings if isinstance(settings, tuple) else (settings,):
+        if is_dataclass(solver) and not isinstance(solver, type):
+            for field in fields(solver):
+                value = getattr(solver, field.name)
+                if field.name == "rate":
+                    check_fits(float(value), f"{type(solver).__name__}(rate={value:g})", dtype)
+                check_rates(value, dtype)
 
 
 SCHEDULES: dict[type[nn.Module], Callable[[Any, Wanted], Schedule]] = {
