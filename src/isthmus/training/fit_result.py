@@ -18,7 +18,10 @@ class Outcome(Enum):
 
     CONVERGED = "converged: the relative gradient is below the tolerance"
     PLATEAU = "plateau: the objective no longer falls (minima sit on kinks of the activation)"
-    STEP_LIMIT = "step limit: the gradient evaluations were used up; give more with limits or a longer schedule"
+    STEP_LIMIT = (
+        "step limit: the gradient evaluations were used up, or each solver's share of them; give more with limits or a "
+        "longer schedule"
+    )
     TIME_LIMIT = "time limit: the seconds were used up; resume from the checkpoint or give more"
     DIVERGED = (
         "diverged: the objective, its gradient or a step became infinite or NaN in the precision of the training; use "
@@ -37,6 +40,7 @@ class StopReason(StrEnum):
     """Why a solver, or the fit, ended; a checkpoint holds the value, as plain text."""
 
     STEPS_MADE = ""  # all that were asked for
+    NOTHING_BETTER = "nothing better"  # trials left the parameters as they were: why these stand is known already
     CONVERGED = "converged"
     PLATEAU = "plateau"
     LIMIT = "limit"
@@ -57,6 +61,7 @@ class StopReason(StrEnum):
 
 _OUTCOMES = {
     StopReason.STEPS_MADE: Outcome.STEP_LIMIT,
+    StopReason.NOTHING_BETTER: Outcome.PLATEAU,
     StopReason.CONVERGED: Outcome.CONVERGED,
     StopReason.PLATEAU: Outcome.PLATEAU,
     StopReason.LIMIT: Outcome.STEP_LIMIT,

@@ -60,6 +60,7 @@ class FitState:
     rejected: tuple[Tensor, float] | None = None  # end of a collapsed first attempt
     initial_buffers: dict[str, Tensor] = field(default_factory=dict[str, Tensor])  # a solver may move them: steps
     rejected_buffers: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    reached: str = StopReason.NOTHING_BETTER.value  # why the last solver that moved to somewhere ended there
 
     def evaluations(self) -> int:
         """Gradient evaluations so far."""
@@ -189,7 +190,6 @@ class Fitting:
     def _phases(self) -> StopReason:
         run = self.run_state
         schedule = cheaper(self.schedule, rate=1 / 3) if run.attempt else self.schedule
-        reason = StopReason.STEPS_MADE
         # gone on from the very iteration that reached the limit: it was saved there, and ended before that was
         if run.state is not None and self._is_spent(run):
             return StopReason.LIMIT
@@ -206,12 +206,14 @@ class Fitting:
                 if stop := self._after_iteration(run):
                     return stop
             reason = StopReason(run.state["reason"])
+            if reason is not StopReason.NOTHING_BETTER:
+                run.reached = reason.value
             run.before += run.state["evaluations"]
             run.state, run.phase = None, run.phase + 1
             if reason is StopReason.DIVERGED:
                 return reason
         self.step.ridge = self.ridge
-        return reason
+        return StopReason(run.reached)
 
     def _after_iteration(self, run: FitState) -> StopReason | None:
         assert run.state is not None

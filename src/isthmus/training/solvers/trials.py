@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from isthmus.training.fit_result import StopReason
 from isthmus.training.moves import Move, least_norm, middle_rank, movable, rebalancing, truncate_middle
 from isthmus.training.solvers.solver import LBFGS, State
 from isthmus.training.steps.step import Step
@@ -80,8 +81,9 @@ class RankTrials:
         """The state before the first iteration."""
         network, value = movable(step.network), step()
         usable = network is not None and network.depth > 2
-        state: State = {"done": not usable, "reason": "", "value": value, "evaluations": 1, "trials": 0, "inner": None}
-        return state | {"best": step.theta.clone(), "best_value": value}
+        state: State = {"done": not usable, "value": value, "evaluations": 1, "trials": 0, "inner": None}
+        reason = StopReason.NOTHING_BETTER.value  # until a trial is kept
+        return state | {"best": step.theta.clone(), "best_value": value, "reason": reason}
 
     def advance(self, step: Step, state: State) -> None:
         """One iteration, in place."""
@@ -94,7 +96,7 @@ class RankTrials:
         state["evaluations"] += inner["evaluations"] - before
         state["value"] = min(state["best_value"], inner["value"])
         if inner["done"]:
-            self._decide(step, state, inner["value"])
+            self._decide(step, state, inner)
 
     def _change(self, step: Step, state: State) -> None:
         if state["trials"] >= self.most or not self.attempt(step):
@@ -105,10 +107,10 @@ class RankTrials:
         state["trials"] += 1
         state["expected"] = max(USUAL_TRIALS, state["trials"]) * self.polish.evaluations
 
-    def _decide(self, step: Step, state: State, value: float) -> None:
-        state["inner"] = None
+    def _decide(self, step: Step, state: State, inner: State) -> None:
+        value, state["inner"] = inner["value"], None
         if math.isfinite(value) and value < state["best_value"]:
-            state["best_value"] = value
+            state["best_value"], state["reason"] = value, inner["reason"]
             state["best"].copy_(step.theta)
             return
         step.theta.copy_(state["best"])
