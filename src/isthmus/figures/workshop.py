@@ -26,7 +26,7 @@ from isthmus.sweeps.plan_check import checked_runs
 from isthmus.sweeps.run_files import Result, arrays_of, read_network, read_result
 from isthmus.sweeps.runs import SweepRun
 from isthmus.sweeps.setup import prepared
-from isthmus.sweeps.store import run_folder
+from isthmus.sweeps.store import as_kept, run_folder
 from isthmus.sweeps.sweep_progress import SweepListener
 from isthmus.sweeps.sweeping import run_plan
 from isthmus.sweeps.telling import telling_callback
@@ -125,7 +125,8 @@ class Workshop:
             As `train`.
         """
         self.train([plan])
-        folders = [(run, run_folder(self.folder / RUNS, run.id)) for run in plan.runs()]
+        kept = [as_kept(self.folder / RUNS, run) for run in plan.runs()]
+        folders = [(run, run_folder(self.folder / RUNS, run.id)) for run in kept]
         return [FinishedTraining(run, read_result(folder), folder) for run, folder in folders]
 
     def make(self, parts: Iterable[Part]) -> None:

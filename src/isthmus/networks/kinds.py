@@ -40,6 +40,7 @@ class KindOfNetwork:
         examples: arguments of small networks, which between them have every part that there is: the laws go over them.
         also: other names of it.
         preconditioned: whether `PreconditionedLBFGS` trains it, on the squared error.
+        spelling: of arguments the one way to write them, where several make the same network: these are one run.
     """
 
     name: str
@@ -48,6 +49,7 @@ class KindOfNetwork:
     examples: Sequence[Mapping[str, object]]
     also: tuple[str, ...] = ()
     preconditioned: bool = False
+    spelling: Callable[[Mapping[str, object]], Mapping[str, object]] = dict
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,6 +64,16 @@ class KindOfNetwork:
         """
         maker: Callable[..., Network] = self.network
         return maker(d_in, d_out, **arguments, dtype=dtype)
+
+
+def _connected_spelling(arguments: Mapping[str, object]) -> Mapping[str, object]:
+    """Equal widths as one number, linear layers in their order and each once."""
+    width, linear, found = arguments["width"], arguments["linear"], dict(arguments)
+    if isinstance(width, list) and len(width) + 1 == arguments["depth"] and len(set(width)) == 1:
+        found["width"] = width[0]
+    if isinstance(linear, list):
+        found["linear"] = sorted(set(linear))
+    return found
 
 
 SHAPE: Mapping[str, Field] = {"width": whole(1), "depth": whole(1, most=MOST_LAYERS), "seed": whole(0, default=0)}
@@ -82,6 +94,7 @@ _KINDS = [
             {"width": 5, "depth": 3, "negative_slope": -0.2, "bias": False},
         ),
         also=("connected",),
+        spelling=_connected_spelling,
     ),
     KindOfNetwork(
         "leaky",

@@ -13,10 +13,10 @@ import torch
 
 from isthmus.errors import PlanError
 from isthmus.networks.arguments import check_fits
-from isthmus.networks.kinds import kinds
+from isthmus.networks.kinds import kind_named, kinds
 from isthmus.sweeps.fields import RECORD, TRAINING, canonical, kind_field, network_fields, shown, unknown
 from isthmus.sweeps.runs import SweepRun, label_of
-from isthmus.sweeps.task_fields import canonical_task
+from isthmus.sweeps.task_fields import canonical_task, task_spelling
 from isthmus.tasks.door import read_toml
 
 _SECTIONS = ("task", "network", "training")
@@ -142,18 +142,20 @@ class Plan:
         named = {key: value for key, value in given["network"].items() if key == "kind"}
         kind = canonical(named, {"kind": kind_field()}, section="network", where=where)
         fields = network_fields(str(kind["kind"]))
-        settings = {
+        former = {
             "task": task,
             "network": canonical(given["network"], fields, section="network", where=where),
             "training": canonical(given["training"], TRAINING, section="training", where=where),
             "record": record,
         }
+        network = kind_named(str(kind["kind"])).spelling(former["network"])
+        settings = {**former, "task": task_spelling(task), "network": network}
         ridge, dtype = float(str(settings["training"]["ridge"])), getattr(torch, str(settings["training"]["dtype"]))
         try:
             check_fits(ridge, f"{where}: training.ridge is {ridge:g}", dtype, squared=True)
         except ValueError as error:
             raise PlanError(str(error)) from None
-        return SweepRun(settings, source, dict(point))
+        return SweepRun(settings, source, dict(point), former if former != settings else None)
 
 
 def _bare() -> dict[str, str]:

@@ -21,11 +21,13 @@ class SweepRun:
         settings: sections "task", "network", "training" and "record", every key with its canonical value.
         source: the file that the task is read from; no part of the id.
         axes: the value on each axis of the grid; no part of the id.
+        former: the settings as earlier versions had them, where these told spellings of the same run apart.
     """
 
     settings: Mapping[str, Mapping[str, object]]
     source: str | None
     axes: Mapping[str, object]
+    former: Mapping[str, Mapping[str, object]] | None = None
 
     @cached_property
     def id(self) -> str:

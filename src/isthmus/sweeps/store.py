@@ -13,6 +13,7 @@ Nothing here asks a clock: what is finished is decided by which folders are ther
 import sqlite3
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from isthmus.errors import SweepError
@@ -30,6 +31,7 @@ from isthmus.sweeps.folder import (
 )
 from isthmus.sweeps.index import Index, Row, Status, unwritable
 from isthmus.sweeps.run_files import Result, read_result
+from isthmus.sweeps.runs import SweepRun, run_id
 from isthmus.sweeps.setup import Sections
 from isthmus.writing.atomic import is_leftover, remove_leftovers, write_bytes
 from isthmus.writing.checksums import opened_json, sealed_json
@@ -44,6 +46,15 @@ def run_folder(folder: Path, run: str) -> Path:
 def checkpoint_path(folder: Path, run: str) -> Path:
     """Where the training of a run keeps its state."""
     return folder / WORK / f"{run}.pt"
+
+
+def as_kept(folder: Path, run: SweepRun) -> SweepRun:
+    """The run as it lies in a folder: of an earlier version under its former settings, if so and not otherwise."""
+    if run.former is None or run_folder(folder, run.id).exists():
+        return run
+    former = run_id(run.former)
+    is_kept = run_folder(folder, former).exists() or checkpoint_path(folder, former).exists()
+    return replace(run, settings=run.former, former=None) if is_kept else run
 
 
 def set_aside(folder: Path, path: Path) -> Path:

@@ -20,7 +20,7 @@ from isthmus.sweeps.plan import Plan
 from isthmus.sweeps.plan_check import checked_runs
 from isthmus.sweeps.run_table import MISSING, NUMBERS, WARNINGS, alike, are_numbers, believed
 from isthmus.sweeps.runs import SweepRun
-from isthmus.sweeps.store import Store
+from isthmus.sweeps.store import Store, as_kept
 from isthmus.sweeps.sweep_progress import SweepListener
 
 RETRIES = 1
@@ -89,7 +89,7 @@ def sweep(
         if summary.outcome is SweepOutcome.WORKERS_LOST:
             raise SweepError(f"{folder}: {summary.outcome.value}.")
         with closing(SweepFolder(folder).reader()) as index:
-            return grid_dataset(runs, read.axes(), index.rows())
+            return grid_dataset([as_kept(folder, run) for run in runs], read.axes(), index.rows())
 
 
 def run_plan(
@@ -120,6 +120,7 @@ def run_plan(
     store = Store.make(folder)
     with store.place.locked():
         store.tidy()
+        runs = tuple(as_kept(folder, run) for run in runs)
         with closing(store.opened_index(say)) as index:
             driver = Driver(runs, store, index, retries=retries, listener=listener, say=say, device=choice.device)
             waiting = driver.reconcile()

@@ -15,6 +15,7 @@ from isthmus.errors import DataError, PlanError
 from isthmus.networks.argument_fields import Field, choice, listed, optional, real, switch, whole, words
 from isthmus.sweeps.fields import Settings, canonical, shown, unknown
 from isthmus.tasks import BUILTIN, Task, builtin, read_table
+from isthmus.tasks.builtin import MEASURED
 from isthmus.tasks.table_options import TableOptions
 from isthmus.tasks.zarr_folders import is_zarr
 
@@ -63,6 +64,28 @@ def canonical_task(given: Mapping[str, object], *, where: str, folder: Path) -> 
             raise PlanError(f"{where}, [task]: needs a name or a file. Names are {', '.join(BUILTIN)}.")
         raise unknown(name, list(BUILTIN), f"{where}, task.name")
     return canonical(given, _fields(name, given), section="task", where=where), None
+
+
+def task_spelling(settings: Mapping[str, object]) -> Settings:
+    """The one way to write a canonical task: columns left out in no order, nothing that is usual or not heeded."""
+    found = dict(settings)
+    if settings.get("name") in MEASURED and "seed" in settings:
+        found["seed"] = 0
+    if isinstance(left_out := settings.get("leave_out"), list):
+        found["leave_out"] = sorted(set(map(str, left_out)))
+    name = settings.get("name")
+    if isinstance(name, str) and (usual := _usual(name)) is not None:
+        if all(settings[key] == usual[key] for key in settings if key not in {"name", "seed"}):
+            return {"name": name, "seed": found.get("seed", 0)}
+    return found
+
+
+@lru_cache(maxsize=64)
+def _usual(name: str) -> Mapping[str, object] | None:
+    """Arguments of a task that comes along, with the values that they have unless given."""
+    maker = getattr(tasks, name, None)
+    parameters = () if maker is None else inspect.signature(inspect.unwrap(maker)).parameters.values()
+    return {p.name: p.default for p in parameters} or None
 
 
 def _is_file(path: Path) -> bool:

@@ -39,6 +39,9 @@ def builtin(name: str, *, seed: int = 0) -> Task:
     return BUILTIN[name](seed)
 
 
+MEASURED = frozenset({"digits", "digits_classes", "diabetes", "linnerud", "wine", "breast_cancer", "iris"})
+
+
 def _table(name: str, kind: Kind) -> Task:
     """A table of scikit-learn."""
     from sklearn import datasets  # slow to import, and most runs have their own data
