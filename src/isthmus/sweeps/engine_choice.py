@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isthmus.errors import PlanError, SweepError
+from isthmus.networks.arguments import whole_argument
 from isthmus.networks.devices import CPU, device_argument
 from isthmus.sweeps.engine import Engine, InProcess
 from isthmus.sweeps.runs import SweepRun
@@ -65,7 +66,7 @@ class EngineChoice:
         given = [name for name in ("workers", "scheduler", "slurm") if getattr(self, name) is not None]
         if len(given) > 1:
             raise PlanError(f"--{given[0]} and --{given[1]} exclude each other. Give one of them.")
-        if self.workers is not None and not 0 <= self.workers <= MOST_WORKERS:
+        if self.workers is not None and not 0 <= whole_argument(self.workers, "sweep(workers=...)") <= MOST_WORKERS:
             raise PlanError(f"--workers {self.workers}: needs a number from 0 to {MOST_WORKERS}.")
         if not self.patience >= 0:
             raise PlanError(f"--patience {self.patience}: needs a number >= 0.")

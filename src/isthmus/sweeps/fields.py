@@ -4,6 +4,7 @@ How a plan is read and expanded: `plan`. Which arguments a task takes: `task_fie
 """
 
 import difflib
+import os
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
@@ -50,9 +51,34 @@ def shown(value: object) -> str:
     return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
 
 
+def plain(value: object) -> object:
+    """A value of a plan as TOML would have it: numbers and arrays of numpy, torch and pandas, ranges, paths."""
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if not isinstance(value, str) and callable(as_list := getattr(value, "tolist", None)):
+        return plain(as_list())
+    return [plain(item) for item in value] if isinstance(value, list | tuple | range) else value
+
+
+def table(value: object, where: str, *, needs: str) -> dict[str, object]:
+    """A mapping from text, with plain values.
+
+    Raises:
+        PlanError: it is none; says what it `needs`.
+    """
+    if not isinstance(value, Mapping):
+        raise PlanError(f"{where} is {shown(value)}; needs {needs}.")
+    if odd := [key for key in value if not isinstance(key, str)]:
+        raise PlanError(f"{where} has the key {shown(odd[0])}; needs text.")
+    return {key: plain(item) for key, item in value.items()}
+
+
 def unknown(key: str, known: Collection[str], where: str) -> PlanError:
-    """The refusal of a key that is not known, with the nearest that is."""
-    near = difflib.get_close_matches(key, known, n=1)
+    """The refusal of a key that is not known, with that of another section, the nearest, or one with its word."""
+    near = [other for other in known if other.endswith(f".{key}")] or difflib.get_close_matches(key, known, n=1)
+    near = near or [other for other in known if key in other.split("_")]
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return PlanError(f"{where}: unknown key {shown(key)}.{hint} Known are {', '.join(known)}.")
 

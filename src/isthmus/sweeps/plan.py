@@ -8,15 +8,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from isthmus.errors import PlanError
 from isthmus.networks.arguments import check_fits
 from isthmus.networks.kinds import kind_named, kinds
-from isthmus.sweeps.fields import RECORD, TRAINING, canonical, kind_field, network_fields, shown, unknown
+from isthmus.sweeps.fields import RECORD, TRAINING, canonical, kind_field, network_fields, shown, table, unknown
 from isthmus.sweeps.runs import SweepRun, label_of
-from isthmus.sweeps.task_fields import canonical_task, task_spelling
+from isthmus.sweeps.task_fields import canonical_task, task_keys, task_spelling
 from isthmus.tasks.door import read_toml
 
 _SECTIONS = ("task", "network", "training")
@@ -33,12 +34,18 @@ class Plan:
         network: `kind` ("fully_connected", "leaky" or "resnet") and its arguments, `seed` among them.
         training: `ridge`, `loss`, `solver`, `evaluations` (the stopping), `dtype`, `scaling` ("column", "global" as in
             `discover`, the outputs to total variance 1; or "none").
-        grid: axis -> values. An axis is a key of network or training ("depth", "ridge"), or "section.key".
+        grid: axis -> values. An axis is a key of network or training ("depth", "kind", "ridge"), or "section.key", as
+            those of the task are ("task.rank", "task.seed").
         settings: instead of a grid, the axes of each run.
         record: what is kept of a run beside its numbers: `ranks`, `weights`, `history`, each true unless said.
         folder: where relative paths of task files start.
         name: how errors call the plan.
         most_runs: a grid of more is refused before it is expanded.
+
+    Numbers and arrays of numpy, torch and pandas, and ranges, are taken as the plain values that they hold.
+
+    Raises:
+        PlanError: a section, the grid or a setting that is no mapping from text.
 
     >>> task = {"name": "teacher", "rank": 2, "d_in": 5, "d_out": 4, "num_samples": 60}
     >>> plan = isthmus.Plan(task=task, network={"width": 8}, training={}, grid={"depth": [3, 6]})
@@ -56,6 +63,11 @@ class Plan:
     name: str = "plan"
     most_runs: int = MOST_RUNS
 
+    def __post_init__(self) -> None:
+        for key in _KEYS:
+            object.__setattr__(self, key, _part(key, getattr(self, key), self.name))
+        object.__setattr__(self, "folder", Path(self.folder))
+
     @classmethod
     def read(cls, path: str | Path) -> "Plan":
         """The plan of a TOML file.
@@ -64,17 +76,23 @@ class Plan:
             PlanError: no such file, not TOML, an unknown or missing section.
         """
         path = Path(path)
-        content = read_toml(path, needs="a plan", error=PlanError)
-        for key, value in content.items():
+        return cls.of(read_toml(path, needs="a plan", error=PlanError), folder=path.parent, name=str(path))
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any], *, folder: Path = Path(), name: str = "plan") -> "Plan":
+        """The plan of a mapping with the keys of a file.
+
+        Raises:
+            PlanError: an unknown or missing section.
+        """
+        for key in content:
             if key not in _KEYS:
-                raise unknown(key, _KEYS, str(path))
-            if not isinstance(value, list if key == "settings" else dict):
-                kind = "a list of tables, [[settings]]" if key == "settings" else f"a table, [{key}]"
-                raise PlanError(f"{path}: {key} is {shown(value)}; needs {kind}.")
+                raise unknown(str(key), _KEYS, name)
+            _part(key, content[key], name)
         for section in _SECTIONS:
             if section not in content:
-                raise PlanError(f"{path}: the section [{section}] is missing; a plan needs {', '.join(_SECTIONS)}.")
-        return cls(**content, folder=path.parent, name=str(path))
+                raise PlanError(f"{name}: the section [{section}] is missing; a plan needs {', '.join(_SECTIONS)}.")
+        return cls(**content, folder=folder, name=name)
 
     def axes(self) -> dict[str, list[object]]:
         """The axes of the grid with their values; empty for a list of settings.
@@ -127,7 +145,8 @@ class Plan:
         bare = _bare()
         section, dot, key = (axis if "." in axis else bare.get(axis, axis)).partition(".")
         if not dot:
-            raise unknown(axis, [*bare, "task.seed"], f"{self.name}, {of}")
+            known = [*bare, *(f"task.{key}" for key in task_keys(self.task))]
+            raise unknown(axis, known, f"{self.name}, {of}")
         if section not in _SECTIONS:
             raise unknown(section, _SECTIONS, f"{self.name}, {of} {axis}")
         return section, key
@@ -142,6 +161,12 @@ class Plan:
         named = {key: value for key, value in given["network"].items() if key == "kind"}
         kind = canonical(named, {"kind": kind_field()}, section="network", where=where)
         fields = network_fields(str(kind["kind"]))
+        for key in given["network"]:
+            if key not in fields and (others := [other.name for other in kinds() if key in other.arguments]):
+                raise PlanError(
+                    f"{where}, [network]: {shown(key)} is of {' and '.join(others)} networks, this one is "
+                    f"{kind['kind']}. Give network.kind, or [[settings]] where only some have it."
+                )
         former = {
             "task": task,
             "network": canonical(given["network"], fields, section="network", where=where),
@@ -158,10 +183,24 @@ class Plan:
         return SweepRun(settings, source, dict(point), former if former != settings else None)
 
 
+def _part(key: str, value: object, name: str) -> dict[str, object] | list[dict[str, object]]:
+    """A section, the grid or the settings, with plain values.
+
+    Raises:
+        PlanError: neither a table nor, of settings, a list of them.
+    """
+    if key != "settings":
+        return table(value, f"{name}: {key}", needs=f"a table, [{key}] (a dict in Python)")
+    needs = "a list of tables, [[settings]] (of dicts in Python)"
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise PlanError(f"{name}: settings is {shown(value)}; needs {needs}.")
+    return [table(setting, f"{name}: settings[{i}]", needs=needs) for i, setting in enumerate(value)]
+
+
 def _bare() -> dict[str, str]:
     """The keys that a grid names without their section."""
     of_networks = {key: f"network.{key}" for kind in kinds() for key in kind.arguments}
-    return of_networks | {key: f"training.{key}" for key in TRAINING}
+    return {"kind": "network.kind"} | of_networks | {key: f"training.{key}" for key in TRAINING}
 
 
 def _flat(table: Mapping[str, object], prefix: str = "") -> list[tuple[str, object]]:

@@ -104,6 +104,8 @@ class Store:
         Raises:
             SweepError: the folder holds something else. OSError: it cannot be written.
         """
+        if folder.exists() and not folder.is_dir():
+            raise SweepError(f"{folder}: is a file. Give a new or empty folder with --out.")
         if not (folder / HEAD).exists():
             known = {RUNS, FAILED, WORK, DAMAGED, INDEX, LOCK}
             inside = list(folder.iterdir()) if folder.is_dir() else []

@@ -3,17 +3,21 @@
 The parts: `plan` and `plan_check`, `store`, `engine` and `cluster`, `driver`. One row per run: `run_table`.
 """
 
+import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from isthmus.errors import PlanError, SweepError
+from isthmus.networks.arguments import whole_argument
 from isthmus.sweeps.driver import Driver, Summary, SweepOutcome
 from isthmus.sweeps.engine_choice import EngineChoice, opened_engine
+from isthmus.sweeps.fields import shown
 from isthmus.sweeps.folder import SweepFolder
 from isthmus.sweeps.index import Row, Status
 from isthmus.sweeps.plan import Plan
@@ -28,7 +32,7 @@ _WORDS = ("outcome", MISSING, WARNINGS)
 
 
 def sweep(
-    plan: Plan | str | Path,
+    plan: Plan | Mapping[str, Any] | str | Path,
     *,
     out: str | Path | None = None,
     workers: int | None = None,
@@ -45,7 +49,7 @@ def sweep(
     but `seconds` is the same, bit for bit, whatever the interruptions and whoever computes.
 
     Args:
-        plan: a `Plan`, or a TOML file with one.
+        plan: a `Plan`, a TOML file with one, or a dict with what stands in such a file.
         out: the folder of the sweep; a temporary one, removed at the end, unless given.
         workers: processes on this machine, one thread each; one per core unless given, 0 for this process itself. More
             than 0 needs the extra `cluster`, and in a script the guard `if __name__ == "__main__"`.
@@ -76,8 +80,11 @@ def sweep(
     >>> isthmus.sweep(plan, out=tempfile.mkdtemp(), workers=0)["objective"].size
     1
     """
-    read = plan if isinstance(plan, Plan) else Plan.read(plan)
-    if retries < 0:
+    if not isinstance(plan, Plan | Mapping | str | os.PathLike):
+        raise PlanError(f"sweep({shown(plan)}): needs a Plan, a dict with its sections, or the path of a TOML file.")
+    given = Plan.of(plan) if isinstance(plan, Mapping) else plan
+    read = given if isinstance(given, Plan) else Plan.read(given)
+    if whole_argument(retries, "sweep(retries=...)") < 0:
         raise PlanError(f"sweep(retries={retries}): needs retries >= 0.")
     choice = EngineChoice(workers, scheduler, None if slurm is None else Path(slurm), device=device)
     runs = checked_runs(read)

@@ -66,6 +66,14 @@ def canonical_task(given: Mapping[str, object], *, where: str, folder: Path) -> 
     return canonical(given, _fields(name, given), section="task", where=where), None
 
 
+def task_keys(given: Mapping[str, object]) -> list[str]:
+    """What may be said of such a task, whether it is said or not; of one that is not known, what any task has."""
+    name = given.get("name")
+    if "file" in given or not isinstance(name, str) or name not in BUILTIN:
+        return ["file", *_FILE] if "file" in given else ["name", "seed"]
+    return list(_fields(name, {**given, "seed": 0, **(_usual(name) or {})}))
+
+
 def task_spelling(settings: Mapping[str, object]) -> Settings:
     """The one way to write a canonical task: columns left out in no order, nothing that is usual or not heeded."""
     found = dict(settings)
@@ -74,9 +82,9 @@ def task_spelling(settings: Mapping[str, object]) -> Settings:
     if isinstance(left_out := settings.get("leave_out"), list):
         found["leave_out"] = sorted(set(map(str, left_out)))
     name = settings.get("name")
-    if isinstance(name, str) and (usual := _usual(name)) is not None:
-        if all(settings[key] == usual[key] for key in settings if key not in {"name", "seed"}):
-            return {"name": name, "seed": found.get("seed", 0)}
+    usual = _usual(name) if isinstance(name, str) else None
+    if usual is not None and all(settings[key] == usual[key] for key in settings if key not in {"name", "seed"}):
+        return {"name": name, "seed": found.get("seed", 0)}
     return found
 
 
