@@ -24,7 +24,7 @@ class Minimum:
         theta: its parameters in one vector, in the order of `network.parameters()`.
         ridge: of its training; NaN for refined halves of an older version.
         data_loss, penalty: the two parts of the objective.
-        stationarity: |gradient| / |ridge * gradient of the penalty|.
+        stationarity: |gradient| / |ridge * gradient of the penalty|, see `FitResult`.
         outcome: how training ended.
         gradient_evaluations, seconds: what it took.
         train_error, heldout_error: data loss relative to that of the best constant.

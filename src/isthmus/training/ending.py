@@ -56,6 +56,8 @@ def default_tolerance(dtype: torch.dtype) -> float:
 def stationarity(step: Step) -> float:
     """|gradient of the objective| / |ridge * gradient of the penalty| at the last evaluation: NaN without ridge.
 
+        sqrt(sum g_i^2 / c_i) / (ridge sqrt(sum c_i theta_i^2))
+
     Both in the coordinates sqrt(c_i) theta_i, in which the penalty sum c_i theta_i^2 / 2 is Euclidean; a parameter that
     the penalty leaves free counts with the largest c.
     """

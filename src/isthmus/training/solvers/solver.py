@@ -215,7 +215,7 @@ class LBFGS:
     Attributes:
         evaluations: gradient evaluations allowed.
         history: pairs kept.
-        tolerance: stationarity |gradient| / |2 ridge theta| at which it has converged; None: 1e-3 in float32, 1e-6 in
+        tolerance: stationarity (see `FitResult`) at which it has converged; None: 1e-3 in float32, 1e-6 in
             float64.
         plateau: relative fall of the objective over `window` iterations below which it ends.
         window: see `plateau`.
