@@ -84,9 +84,9 @@ class FitResult(Shown):
         outcome: why it ended.
         stationarity: |grad objective| / |ridge * grad penalty| in the coordinates sqrt(c_i) theta_i, in which the
             penalty sum c_i theta_i^2 / 2 is Euclidean:  sqrt(sum g_i^2 / c_i) / (ridge sqrt(sum c_i theta_i^2)), g the
-            gradient of the objective by theta; a parameter that the penalty leaves free counts with the largest c. Where all c
-            are equal, as in fully connected networks, these are Euclidean norms in theta. 0 at a smooth minimum, NaN
-            without ridge.
+            gradient of the objective by theta; a parameter that the penalty leaves free counts with the largest c.
+            Where all c are equal, as in fully connected networks, these are Euclidean norms in theta. 0 at a smooth
+            minimum, NaN without ridge.
         steps: iterations of all solvers.
         seconds: wall-clock time, all sittings together.
         history: dimension "evaluation": `objective` as training saw it.
