@@ -79,6 +79,18 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "typed rank": ({**BASE, "grid": {"task.rnk": [1]}}, "Did you mean 'rank'?"),
     "key of another kind": ({**BASE, "grid": {"effective_depth": [1.0]}}, "'effective_depth' is of leaky networks"),
     "part of a key": ({**BASE, "grid": {"slope": [0.1]}}, "unknown key 'slope'. Did you mean 'negative_slope'?"),
+    "section as an axis": (
+        {**BASE, "grid": {"task": [{"name": "circle"}]}},
+        r"task is a section; an axis is .*task\.KEY",
+    ),
+    "loss beyond the precision": (
+        {**BASE, "training": {"ridge": 0.1, "dtype": "float32", "loss": "huber:1e50"}},
+        "run 1 .*delta: float32 takes",
+    ),
+    "samples beyond the memory": (
+        {**BASE, "task": {**TASK, "num_samples": 10**13}},
+        "run 1 .*is too large for the memory of this machine",
+    ),
     "typed kind": ({**BASE, "grid": {"knd": ["leaky"]}}, "Did you mean 'kind'?.* Known are kind, .*task.rank"),
 }
 
@@ -96,6 +108,18 @@ def test_what_is_no_plan_is_refused_in_words(name: str, tmp_path: Path) -> None:
 def test_a_dict_is_a_plan(given: Any, tmp_path: Path) -> None:
     found = sweep(given, out=tmp_path, workers=np.int64(0), retries=np.int64(1))  # pyright: ignore[reportArgumentType]
     assert found["id"].values.tolist() == [run.id for run in tiny(seed=[0]).runs()]
+
+
+@pytest.mark.parametrize("words", [{"out": 3}, {"out": ""}, {"scheduler": 3}, {"slurm": 3}, {"progress": 3}], ids=str)
+def test_options_of_other_kinds_are_refused_in_words(words: Any) -> None:
+    with pytest.raises(PlanError, match="needs"):
+        sweep(tiny(seed=[0]), **words)
+
+
+@pytest.mark.parametrize("part", [{"folder": 3}, {"folder": None}, {"most_runs": "3"}, {"most_runs": 0}], ids=str)
+def test_other_parts_of_a_plan_are_refused_in_words(part: Any) -> None:
+    with pytest.raises(ValueError, match="^plan: .* needs"):
+        Plan(**BASE, **part)
 
 
 @pytest.mark.parametrize("words", [{"workers": "2"}, {"workers": 0.5}, {"retries": "a"}, {"retries": -1}], ids=str)

@@ -6,6 +6,7 @@ How a plan is read and expanded: `plan`. Which arguments a task takes: `task_fie
 import difflib
 import os
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from isthmus.errors import PlanError
@@ -60,6 +61,17 @@ def plain(value: object) -> object:
     if not isinstance(value, str) and callable(as_list := getattr(value, "tolist", None)):
         return plain(as_list())
     return [plain(item) for item in value] if isinstance(value, list | tuple | range) else value
+
+
+def path_of(value: object, where: str, *, needs: str) -> Path:
+    """A path, of text or of what has one.
+
+    Raises:
+        PlanError: it is none, or empty; says what it `needs`.
+    """
+    if not isinstance(value, str | os.PathLike) or not str(value):
+        raise PlanError(f"{where} is {shown(value)}; needs {needs}.")
+    return Path(value)
 
 
 def table(value: object, where: str, *, needs: str) -> dict[str, object]:

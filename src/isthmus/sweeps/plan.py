@@ -13,11 +13,22 @@ from typing import Any
 import torch
 
 from isthmus.errors import PlanError
-from isthmus.networks.arguments import check_fits
+from isthmus.networks.arguments import check_fits, whole_argument
 from isthmus.networks.kinds import kind_named, kinds
-from isthmus.sweeps.fields import RECORD, TRAINING, canonical, kind_field, network_fields, shown, table, unknown
+from isthmus.sweeps.fields import (
+    RECORD,
+    TRAINING,
+    canonical,
+    kind_field,
+    network_fields,
+    path_of,
+    shown,
+    table,
+    unknown,
+)
 from isthmus.sweeps.runs import SweepRun, label_of
 from isthmus.sweeps.task_fields import canonical_task, task_keys, task_spelling
+from isthmus.tasks.arrays import counted
 from isthmus.tasks.door import read_toml
 
 _SECTIONS = ("task", "network", "training")
@@ -66,7 +77,9 @@ class Plan:
     def __post_init__(self) -> None:
         for key in _KEYS:
             object.__setattr__(self, key, _part(key, getattr(self, key), self.name))
-        object.__setattr__(self, "folder", Path(self.folder))
+        object.__setattr__(self, "folder", path_of(self.folder, f"{self.name}: folder", needs="the path of a folder"))
+        if whole_argument(self.most_runs, f"{self.name}: most_runs") < 1:
+            raise PlanError(f"{self.name}: most_runs is {self.most_runs}; needs a whole number >= 1.")
 
     @classmethod
     def read(cls, path: str | Path) -> "Plan":
@@ -125,8 +138,8 @@ class Plan:
             raise PlanError(f"{self.name}: the grid is empty; give [grid] axes with values, or [[settings]].")
         if (count := math.prod(map(len, axes.values())) if axes else len(self.settings)) > self.most_runs:
             raise PlanError(
-                f"{self.name}: has {count} runs, more than {self.most_runs}. Cut it into several plans over one "
-                "folder, or lift the limit with --most-runs (Plan.most_runs)."
+                f"{self.name}: has {counted(count, 'run')}, more than {self.most_runs}. Cut it into several plans "
+                "over one folder, or lift the limit with --most-runs (Plan.most_runs)."
             )
         if axes:
             points = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
@@ -144,6 +157,8 @@ class Plan:
         """Section and key of an axis."""
         bare = _bare()
         section, dot, key = (axis if "." in axis else bare.get(axis, axis)).partition(".")
+        if axis in _SECTIONS:
+            raise PlanError(f"{self.name}, {of}: {axis} is a section; an axis is one of its keys, as {axis}.KEY.")
         if not dot:
             known = [*bare, *(f"task.{key}" for key in task_keys(self.task))]
             raise unknown(axis, known, f"{self.name}, {of}")

@@ -33,7 +33,9 @@ def checked_runs(plan: Plan) -> tuple[SweepRun, ...]:
             prepared(run.settings, run.source)
         except (IsthmusError, ValueError, TypeError, OverflowError, MemoryError, RuntimeError) as error:
             # RuntimeError: what torch says of sizes that it cannot have
-            reason = " ".join(str(error).split())[:300] or "too large for the memory of this machine."
+            reason = " ".join(str(error).split())[:300]
+            if isinstance(error, MemoryError) or "allocate memory" in reason:
+                reason = "is too large for the memory of this machine. Make the task or the network smaller."
             raise PlanError(f"{plan.name}, run {number} ({run.label}): {reason}") from error
     return runs
 

@@ -62,6 +62,7 @@ def prepared(settings: Sections, source: str | None) -> Prepared:
     x, y, d_out, true_rank = _data(canonical_json(settings["task"]), source, loss, str(training["scaling"]))
     arguments: dict[str, Any] = {k: v for k, v in settings["network"].items() if k != "kind"}
     kind, dtype = kind_named(str(settings["network"]["kind"])), getattr(torch, str(training["dtype"]))
+    loss.check_precision(dtype)
     network = kind.made(x.shape[1], d_out, dtype=dtype, **arguments)
     solver = None
     if training["solver"] == "preconditioned":

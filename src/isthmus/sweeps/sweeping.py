@@ -17,7 +17,7 @@ from isthmus.errors import PlanError, SweepError
 from isthmus.networks.arguments import whole_argument
 from isthmus.sweeps.driver import Driver, Summary, SweepOutcome
 from isthmus.sweeps.engine_choice import EngineChoice, opened_engine
-from isthmus.sweeps.fields import shown
+from isthmus.sweeps.fields import path_of, shown
 from isthmus.sweeps.folder import SweepFolder
 from isthmus.sweeps.index import Row, Status
 from isthmus.sweeps.plan import Plan
@@ -86,10 +86,14 @@ def sweep(
     read = given if isinstance(given, Plan) else Plan.read(given)
     if whole_argument(retries, "sweep(retries=...)") < 0:
         raise PlanError(f"sweep(retries={retries}): needs retries >= 0.")
-    choice = EngineChoice(workers, scheduler, None if slurm is None else Path(slurm), device=device)
+    if progress is not None and not callable(progress):
+        raise PlanError(f"sweep(progress={shown(progress)}): needs a function that hears how far the sweep is.")
+    place = None if out is None else path_of(out, "sweep(out=...)", needs="the path of a folder")
+    how = None if slurm is None else path_of(slurm, "sweep(slurm=...)", needs="the path of a TOML file")
+    choice = EngineChoice(workers, scheduler, how, device=device)
     runs = checked_runs(read)
     with tempfile.TemporaryDirectory(prefix="isthmus-sweep-") as temporary:
-        folder = Path(temporary if out is None else out)
+        folder = place or Path(temporary)
         summary = run_plan(runs, folder, choice, retries=retries, listener=progress or (lambda _progress: None))
         if summary.outcome is SweepOutcome.INTERRUPTED:
             raise KeyboardInterrupt
