@@ -91,6 +91,10 @@ REFUSED: dict[str, tuple[Any, str]] = {
         {**BASE, "task": {**TASK, "num_samples": 10**13}},
         "run 1 .*is too large for the memory of this machine",
     ),
+    "data beyond the precision": (
+        {**BASE, "task": {**TASK, "noise": 1e150}, "training": {"ridge": 0.1, "dtype": "float32", "scaling": "none"}},
+        "run 1 .*: the targets have numbers beyond float32. Use",
+    ),
     "typed kind": ({**BASE, "grid": {"knd": ["leaky"]}}, "Did you mean 'kind'?.* Known are kind, .*task.rank"),
 }
 

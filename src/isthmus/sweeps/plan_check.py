@@ -7,10 +7,12 @@ import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+import torch
+
 from isthmus.errors import IsthmusError, PlanError
 from isthmus.sweeps.plan import Plan
 from isthmus.sweeps.runs import SweepRun, canonical_json
-from isthmus.sweeps.setup import prepared
+from isthmus.sweeps.setup import Prepared, prepared
 
 
 def checked_runs(plan: Plan) -> tuple[SweepRun, ...]:
@@ -30,7 +32,7 @@ def checked_runs(plan: Plan) -> tuple[SweepRun, ...]:
         seen.add(kind)
         try:
             _check_size(run.settings["network"])
-            prepared(run.settings, run.source)
+            _check_data(prepared(run.settings, run.source), str(run.settings["training"]["dtype"]))
         except (IsthmusError, ValueError, TypeError, OverflowError, MemoryError, RuntimeError) as error:
             # RuntimeError: what torch says of sizes that it cannot have
             reason = " ".join(str(error).split())[:300]
@@ -38,6 +40,17 @@ def checked_runs(plan: Plan) -> tuple[SweepRun, ...]:
                 reason = "is too large for the memory of this machine. Make the task or the network smaller."
             raise PlanError(f"{plan.name}, run {number} ({run.label}): {reason}") from error
     return runs
+
+
+def _check_data(start: Prepared, dtype: str) -> None:
+    """Refuse data that are infinite in the precision of the network.
+
+    Raises:
+        ValueError: says what would hold them.
+    """
+    for name, values in (("inputs", start.x), ("targets", start.y)):
+        if values.is_floating_point() and not bool(torch.isfinite(values.to(getattr(torch, dtype))).all()):
+            raise ValueError(f"the {name} have numbers beyond {dtype}. Use training.dtype 'float64', or scale them.")
 
 
 def _check_size(network: Mapping[str, object]) -> None:
