@@ -26,7 +26,7 @@ WHOLE_TASK = TOML[TOML.index("name") : TOML.index("\n\n[network]")]
 NINE_MILLION = "\n".join(f"{key} = {list(range(3, 3003))}" for key in ("depth", "seed"))
 PLANS: dict[str, tuple[str, str, str]] = {
     # what of the plan is replaced, by what, and words of the one line
-    "nine million runs": ("seed = [0, 1]", NINE_MILLION, "has 9000000 runs, more than 100000"),
+    "nine million runs": ("seed = [0, 1]", NINE_MILLION, "has 9,000,000 runs, more than 100,000"),
     "tables within tables": ("seed = [0, 1]", f"seed = {'[' * DEEP}{']' * DEEP}", "cannot be read as TOML"),
     "dotted keys within keys": ("seed = [0, 1]", f"{'a.' * DEEP}a = 1", "tables within tables"),
     "tables in the task": (TASK_LINE, f"{TASK_LINE}\n{'a.' * 10}a = 1", "unknown key 'a'"),

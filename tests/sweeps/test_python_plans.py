@@ -1,6 +1,5 @@
 """Plans as they are written in Python: values of numpy and torch, dicts, and what is no plan."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,14 @@ from sweep_plans import NETWORK, TASK, TRAINING, tiny
 
 Given = dict[str, Any]
 BASE: Given = {"task": TASK, "network": NETWORK, "training": TRAINING, "grid": {"seed": [0]}}
+
+
+def planned(**change: Any) -> Plan:
+    """The plan with other parts."""
+    parts: Given = {**BASE, **change}
+    return Plan(**parts)
+
+
 PLAIN: dict[str, tuple[Given, Given]] = {
     "array": ({"grid": {"ridge": np.logspace(-2, -1, 2)}}, {"grid": {"ridge": [0.01, 0.1]}}),
     "list of numbers": ({"grid": {"ridge": list(np.logspace(-2, -1, 2))}}, {"grid": {"ridge": [0.01, 0.1]}}),
@@ -42,7 +49,7 @@ PLAIN: dict[str, tuple[Given, Given]] = {
 @pytest.mark.parametrize("name", PLAIN)
 def test_values_of_libraries_are_the_numbers_that_they_hold(name: str) -> None:
     given, meant = PLAIN[name]
-    one, other = (Plan(**{**BASE, **change}).runs() for change in (given, meant))
+    one, other = (planned(**change).runs() for change in (given, meant))
     assert [run.id for run in one] == [run.id for run in other]
     assert [list(run.axes.values()) for run in one] == [list(run.axes.values()) for run in other]
     assert [type(value) for run in one for value in run.axes.values()] == [
@@ -108,7 +115,7 @@ def test_what_is_no_plan_is_refused_in_words(name: str, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("given", [BASE, Plan(**BASE)], ids=["dict", "plan"])
+@pytest.mark.parametrize("given", [BASE, planned()], ids=["dict", "plan"])
 def test_a_dict_is_a_plan(given: Any, tmp_path: Path) -> None:
     found = sweep(given, out=tmp_path, workers=np.int64(0), retries=np.int64(1))  # pyright: ignore[reportArgumentType]
     assert found["id"].values.tolist() == [run.id for run in tiny(seed=[0]).runs()]
@@ -123,7 +130,7 @@ def test_options_of_other_kinds_are_refused_in_words(words: Any) -> None:
 @pytest.mark.parametrize("part", [{"folder": 3}, {"folder": None}, {"most_runs": "3"}, {"most_runs": 0}], ids=str)
 def test_other_parts_of_a_plan_are_refused_in_words(part: Any) -> None:
     with pytest.raises(ValueError, match="^plan: .* needs"):
-        Plan(**BASE, **part)
+        planned(**part)
 
 
 @pytest.mark.parametrize("words", [{"workers": "2"}, {"workers": 0.5}, {"retries": "a"}, {"retries": -1}], ids=str)
@@ -138,9 +145,6 @@ def test_a_file_is_no_folder_of_a_sweep(tmp_path: Path) -> None:
         sweep(tiny(seed=[0]), out=tmp_path / "out", workers=0)
 
 
-Column = Callable[[xr.Dataset], list[object]]
-
-
 def test_settings_are_columns_that_a_file_can_hold(tmp_path: Path) -> None:
     settings: list[Given] = [
         {"linear": [1], "depth": 3},
@@ -148,7 +152,7 @@ def test_settings_are_columns_that_a_file_can_hold(tmp_path: Path) -> None:
         {"width": [4, 5, 6]},
         {"kind": "leaky", "depth": 3, "effective_depth": 2.0},
     ]
-    found = sweep(Plan(**{**BASE, "grid": {}, "settings": settings}), workers=0)
+    found = sweep(planned(grid={}, settings=settings), workers=0)
     assert found["depth"].values.tolist() == [3, 4, 4, 3], "what the plan says where a setting does not"
     assert found["ridge"].values.tolist() == [0.01, 0.5, 0.01, 0.01]
     assert found["width"].values.tolist() == ["6", "6", "4 5 6", "6"]
@@ -163,4 +167,4 @@ def test_settings_are_columns_that_a_file_can_hold(tmp_path: Path) -> None:
 
 def test_a_plan_that_is_changed_in_python_keeps_its_words() -> None:
     with pytest.raises(PlanError, match="^mine: network is 3"):
-        Plan(**{**BASE, "network": 3}, name="mine")
+        planned(network=3, name="mine")

@@ -1,6 +1,7 @@
 """Numbers of a training that its precision does not hold are refused in words, before anything is trained."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,12 +27,12 @@ def connected(dtype: torch.dtype) -> isthmus.FullyConnected:
     return isthmus.FullyConnected(3, 2, width=4, depth=2, seed=0, dtype=dtype)
 
 
-def leaky(dtype: torch.dtype, **given: float) -> isthmus.LeakyResNet:
-    arguments = {"effective_depth": 2.0, **given}
+def leaky(dtype: torch.dtype, **given: Any) -> isthmus.LeakyResNet:
+    arguments: dict[str, Any] = {"effective_depth": 2.0, **given}
     return isthmus.LeakyResNet(3, 2, width=4, depth=2, seed=0, scheme="exponential", dtype=dtype, **arguments)
 
 
-def residual(dtype: torch.dtype, **given: float) -> isthmus.ResNet:
+def residual(dtype: torch.dtype, **given: Any) -> isthmus.ResNet:
     return isthmus.ResNet(3, 2, width=4, depth=2, block_depth=2, seed=0, dtype=dtype, **given)
 
 

@@ -63,7 +63,7 @@ class EngineChoice:
     device: str | None = None
 
     def __post_init__(self) -> None:
-        if self.scheduler is not None and not isinstance(self.scheduler, str):
+        if not isinstance(self.scheduler, str | None):  # pyright: ignore[reportUnnecessaryIsInstance] - callers
             raise PlanError(f"--scheduler {self.scheduler}: needs an address, as in tls://host:8786.")
         given = [name for name in ("workers", "scheduler", "slurm") if getattr(self, name) is not None]
         if len(given) > 1:

@@ -138,7 +138,7 @@ class Plan:
             raise PlanError(f"{self.name}: the grid is empty; give [grid] axes with values, or [[settings]].")
         if (count := math.prod(map(len, axes.values())) if axes else len(self.settings)) > self.most_runs:
             raise PlanError(
-                f"{self.name}: has {counted(count, 'run')}, more than {self.most_runs}. Cut it into several plans "
+                f"{self.name}: has {counted(count, 'run')}, more than {self.most_runs:,}. Cut it into several plans "
                 "over one folder, or lift the limit with --most-runs (Plan.most_runs)."
             )
         if axes:

@@ -3,7 +3,6 @@
 The parts: `plan` and `plan_check`, `store`, `engine` and `cluster`, `driver`. One row per run: `run_table`.
 """
 
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -80,10 +79,9 @@ def sweep(
     >>> isthmus.sweep(plan, out=tempfile.mkdtemp(), workers=0)["objective"].size
     1
     """
-    if not isinstance(plan, Plan | Mapping | str | os.PathLike):
-        raise PlanError(f"sweep({shown(plan)}): needs a Plan, a dict with its sections, or the path of a TOML file.")
     given = Plan.of(plan) if isinstance(plan, Mapping) else plan
-    read = given if isinstance(given, Plan) else Plan.read(given)
+    kinds = "a Plan, a dict with its sections, or the path of a TOML file"
+    read = given if isinstance(given, Plan) else Plan.read(path_of(given, "sweep(plan)", needs=kinds))
     if whole_argument(retries, "sweep(retries=...)") < 0:
         raise PlanError(f"sweep(retries={retries}): needs retries >= 0.")
     if progress is not None and not callable(progress):
