@@ -19,7 +19,7 @@ class Outcome(Enum):
     CONVERGED = "converged: the relative gradient is below the tolerance"
     PLATEAU = "plateau: the objective no longer falls (minima sit on kinks of the activation)"
     STEP_LIMIT = (
-        "step limit: the gradient evaluations were used up, or each solver's share of them; give more with limits or a "
+        "step limit: the gradient evaluations were used up, or each solver's share of them; give more evaluations or a "
         "longer schedule"
     )
     TIME_LIMIT = "time limit: the seconds were used up; resume from the checkpoint or give more"
