@@ -134,7 +134,12 @@ def test_targets_in_a_file_of_their_own_leave_the_samples_as_they_are(data: str,
     """Images had been flattened, and tokens had become numbers."""
     kind = data.removesuffix(".npy").removesuffix(".npz")
     array = Inputs.words if kind == "named" else getattr(Inputs, kind)
-    np.save(data, array) if data.endswith("npy") else np.savez(data, **{"ids" if kind == "named" else "x": array})
+    if data.endswith("npy"):
+        np.save(data, array)
+    elif kind == "named":
+        np.savez(data, ids=array)
+    else:
+        np.savez(data, x=array)
     codes = np.arange(30) % 3
     as_classes, file = apart in ("labels", "a table"), "targets.npy"
     wanted = {"numbers": codes[:, None] / 2, "matrix": Inputs.rows, "maps": Inputs.images}.get(apart, codes)

@@ -99,8 +99,13 @@ def _suggested(rank: RankEstimate, *, is_cut: bool) -> str:
 
 def _of_one_output(found: Diagnosis) -> str:
     """What the one output needs inside the network: it is one dimension itself."""
+    nothing = (
+        "The network has one output, so it works through 1 dimension at most; no cut inside has judged what that needs."
+    )
     inside = _inside(found)
-    for loss in ONE_OUTPUT_LOSES if inside is not None else ():
+    if inside is None:
+        return nothing
+    for loss in ONE_OUTPUT_LOSES:
         ranks, lost = (inside[name].sel(loss=loss).values for name in ("rank", "lost"))
         if np.isfinite(ranks).any():
             place = int(np.nanargmin(ranks))
