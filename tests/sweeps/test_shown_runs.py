@@ -45,7 +45,7 @@ def test_a_lost_run_has_no_rank_wherever_it_is_shown_and_says_why(outcome: str) 
 
 
 def test_a_run_that_collapsed_or_diverged_writes_no_rank(tmp_path: Path) -> None:
-    plan = Plan(TASK, NETWORK, {**TRAINING, "dtype": "float32", "evaluations": 200}, grid={"ridge": [10.0, 1e38]})
+    plan = Plan(TASK, NETWORK, {**TRAINING, "dtype": "float32", "evaluations": 200}, grid={"ridge": [10.0, 1.8e19]})
     found = sweep(plan, out=tmp_path / "out", workers=0)
     assert found["outcome"].values.tolist() == ["COLLAPSED", "DIVERGED"]
     for run in plan.runs():
