@@ -82,7 +82,9 @@ def diagnose(
         device: where it is computed, on a copy of the module: "cpu", "cuda" or "auto"; None: where the module is.
 
     Returns:
-        A table with one entry per layer l (coordinates "layer" and "name"):
+        The rank, from below by singular values of the Jacobian times the root of the covariance of the inputs, so that
+        directions in which no row moves count for nothing; and a table with one entry per layer l (coordinates "layer"
+        and "name"):
 
         - weight_singular_values, of W_l; preactivation_singular_values and activation_singular_values, of the centred
           z_l and a_l over sqrt(n) (root mean square units); a_l is what the functions of z_l alone make of it;
@@ -108,7 +110,9 @@ def diagnose(
           derivative by a gate on the branch and on its penalty, and momentum_norm (*heuristic*, see `stream_costs`);
         - of attention, by head, in the row of its output projection: qk_rank and ov_rank, of W_Q^T W_K and W_O W_V
           above rounding, qk_rank_99 and ov_rank_99, their singular values (biases and rotations by position left
-          out), and balance_gap, what the factors weigh beyond the nuclear norms: 0 at minima with weight decay;
+          out), and balance_gap, what the factors weigh beyond the nuclear norms: 0 at minima with weight decay; which
+          rows make a head is found by what the module computes of others in their place, or `skipped` says that none
+          was found;
         - of convolutions groups; frequency_singular_values, exact for circular padding, without borders for any other;
           frequency_rank_99, how many of the frequency_pairs of a frequency and a channel hold 99 % of their energy;
         - of LSTM, GRU and RNN, in the row of an input matrix: state_singular_values of the centred hidden states over
