@@ -30,8 +30,8 @@ class DiagnosisRequest:
 
     model: Model
     data: Samples
-    target: Annotated[str | None, typer.Option(help="Columns with target numbers: COL,COL.")] = None
-    classes: Annotated[str | None, typer.Option(help="The column whose values are the classes.")] = None
+    target: Annotated[str | None, typer.Option(help="Columns with target numbers: COL,COL; or a file.")] = None
+    classes: Annotated[str | None, typer.Option(help="The column whose values are the classes, or a file.")] = None
     ridge: Annotated[float | None, typer.Option(help="Penalty that the network was trained with.")] = None
     out: Annotated[Path | None, typer.Option(help="The page to write, .html; default runs/MODEL-diagnosis.html.")] = (
         None
