@@ -51,13 +51,15 @@ def test_networks_without_a_middle_have_a_column_and_a_picture_of_their_rank(
     assert f"objective, {column} against network.depth" in capsys.readouterr().out
 
 
-def test_what_was_said_of_runs_stands_below_the_table_once_and_in_every_file(
+def test_what_was_said_of_runs_is_told_once_beside_the_table_and_in_every_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lost = finished_row(3, 0.1, 0, outcome="COLLAPSED")
     folder = folder_of(tmp_path, [*LEAKY, lost])
     assert run(["sweep", "table", folder]) == 0
-    told = capsys.readouterr().out
+    shown = capsys.readouterr()
+    told = " ".join(shown.err.split())
+    assert len(shown.out.splitlines()) == 5, "the table alone, for programs"
     assert told.count(HAMILTONIAN) == 1
     assert f"warning of leaky1, leaky2, leaky3: {HAMILTONIAN}" in told
     assert f"no rank_estimate of {lost.id}: the training collapsed" in told

@@ -102,6 +102,7 @@ def test_a_rank_estimate_that_is_missing_has_its_reason(tmp_path: Path) -> None:
 TYPES: dict[str, list[dict[str, object]]] = {
     "numbers and lists of them": [{"width": 6}, {"width": [4, 5, 6]}],
     "a key that other kinds lack": [{"seed": 0}, {"network.kind": "resnet", "block_depth": 1}],
+    "lists of nothing": [{"linear": []}, {"linear": [1]}],
     "words": [{"scaling": "none"}, {"scaling": "column"}],
     "yes and no": [{"bias": True}, {"bias": False}],
     "one with a default": [{"seed": 0}, {"seed": 0, "ridge": 0.1}, {"depth": 3}],
@@ -123,6 +124,7 @@ def test_settings_of_any_type_come_back_and_go_into_every_file(name: str, tmp_pa
         key = axis.rpartition(".")[2]
         used = [{**run.settings["network"], **run.settings["training"]}.get(key) for run in runs]
         assert [words(value) for value in data[axis].values] == [words(value) for value in used]
+        assert [words(value) == "" for value in data[axis].values] == [value is None for value in used]
         for column in set(read) & {f"network.{key}", f"training.{key}"}:
             assert [words(read[column][run.id]) for run in runs] == [words(value) for value in used]
 

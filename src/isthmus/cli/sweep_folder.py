@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from isthmus.cli.output_file import checked_output
 from isthmus.cli.output_tables import save_table
-from isthmus.cli.terminal import terminal
+from isthmus.cli.terminal import notes, terminal
 from isthmus.cli.voice import tell
 from isthmus.errors import DataError, SweepError
 from isthmus.sweeps.folder import FAILED, SweepFolder
@@ -67,18 +67,18 @@ def print_status(path: Path) -> int:
 
 
 def print_table(path: Path) -> int:
-    """The table as text, the columns that say something, and below it what was said of runs; exit code 0."""
+    """The table as text, the columns that say something, and as notes what was said of runs; exit code 0."""
     columns = run_columns(rows_of(SweepFolder(path)))
     tell(runs=columns)
     settings = [name for name in columns if "." in name]
     said = [name for name in _SHOWN if any(value not in {None, ""} for value in columns[name])]
     _say(as_text({name: columns[name] for name in ("id", "status", *settings, *said)}))
-    sentences = _sentences(columns)
+    sentences, note = _sentences(columns), notes()
     for sentence in sentences[:_MOST_SENTENCES]:
-        _say(sentence)
+        note(sentence)
     if len(sentences) > _MOST_SENTENCES:
         more = len(sentences) - _MOST_SENTENCES
-        _say(f"and {more} more; all are in the columns {MISSING} and {WARNINGS} of isthmus sweep table --out FILE.csv")
+        note(f"and {more} more; all are in the columns {MISSING} and {WARNINGS} of isthmus sweep table --out FILE.csv")
     return 0
 
 
@@ -151,7 +151,6 @@ def reindex(folder: Path) -> int:
     Raises:
         SweepError: no sweep is there, or a driver is at work.
     """
-    from isthmus.cli.terminal import notes
     from isthmus.sweeps.store import Store
 
     store = Store(folder)

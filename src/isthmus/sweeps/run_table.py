@@ -61,7 +61,7 @@ def drawn_settings(columns: Mapping[str, Sequence[object]]) -> tuple[list[str], 
     ordered = sorted(counts, key=lambda name: (is_seed(name), -counts[name]))
     few = [name for name in ordered if counts[name] <= MOST_LINES]
     along = [name for name in ordered if name in few or are_numbers(columns[name])]
-    along.sort(key=lambda name: (is_seed(name), not are_numbers(columns[name]), None in columns[name]))
+    along.sort(key=lambda name: (is_seed(name), None in columns[name], not are_numbers(columns[name])))
     return along, sorted((name for name in few if not is_seed(name)), key=lambda name: name != KIND)
 
 
@@ -84,8 +84,8 @@ def alike(values: Sequence[object]) -> list[object]:
 
 
 def scalar(value: object) -> object:
-    """A list (widths, layer numbers) as text: a coordinate holds no lists."""
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else value
+    """A list (widths, layer numbers) as text, "[]" where nothing is in it: a coordinate holds no lists."""
+    return (" ".join(map(str, value)) or "[]") if isinstance(value, list | tuple) else value
 
 
 def _type(value: object) -> type:
