@@ -114,3 +114,12 @@ def test_words_stand_along_an_axis_without_a_line(values: list[object]) -> None:
     assert ax.lines[1].get_linestyle() == "None"
     assert len(np.asarray(ax.lines[0].get_xdata())) == 12
     assert ax.get_title(loc="right") == ""
+
+
+def test_many_words_along_an_axis_are_read_side_by_side_and_widths_are_in_order() -> None:
+    values = ["10 10", "6", "preconditioned", "cross_entropy", "16 32 32 16", "column", "global"]
+    rows = pd.DataFrame({"network.width": values, "rank": [1, 2, 3, 4, 3, 2, 2]})
+    ax = sweep_lines(rows, axis="network.width", quantity="rank")
+    labels = ax.get_xticklabels()
+    assert [label.get_text() for label in labels[:3]] == ["6", "10 10", "16 32 32 16"]
+    assert all(label.get_rotation() == 30 for label in labels)

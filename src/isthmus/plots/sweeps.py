@@ -27,6 +27,7 @@ _COLORS = (*HUES, INK, MUTED)
 _MARKERS = "os^Dv<>P*X"
 _DASHES = ("-", (0, (4, 3)), (0, (1, 2)), (0, (6, 2, 1, 2)))  # ranks are often equal: what lies below shows through
 _LOST = [outcome.name for outcome in Outcome if outcome.is_lost]
+_LETTERS = 40  # below an axis, side by side
 _WIDE = 20.0  # ratio of largest to smallest from which an axis is logarithmic
 
 
@@ -116,8 +117,13 @@ def _places(column: Any) -> tuple[np.ndarray, list[str]]:
         isinstance(value, int | float) and not isinstance(value, bool) for value in column[known]
     ):
         return column.to_numpy(float, na_value=np.nan), []
-    names = sorted(map(str, column[known].unique()))
+    names = sorted(map(str, column[known].unique()), key=_in_order)
     return np.array([names.index(str(v)) if has else np.nan for v, has in zip(column, known, strict=True)]), names
+
+
+def _in_order(name: str) -> list[tuple[bool, float, str]]:
+    """Of widths such as "6" and "10 10" as numbers, before words."""
+    return [(not word.isdecimal(), float(word) if word.isdecimal() else 0.0, word) for word in name.split()]
 
 
 def _groups(table: pd.DataFrame, axis: str, by: str | None) -> list[tuple[str, np.ndarray]]:
@@ -158,6 +164,9 @@ def _scale(ax: Axes, x: np.ndarray, y: np.ndarray, words: list[str]) -> None:
             continue
         if name == "x" and words:
             ax.set_xticks(range(len(words)), [plain_text(word) for word in words])
+            if sum(map(len, words)) > _LETTERS:
+                for label in ax.get_xticklabels():
+                    label.set(rotation=30, ha="right", rotation_mode="anchor")
             ax.set_xlim(-0.5, len(words) - 0.5)
         elif values.min() > 0 and values.max() / values.min() >= _WIDE:
             (ax.set_xscale if name == "x" else ax.set_yscale)("log")
