@@ -18,10 +18,11 @@ from isthmus.cli.main import run
 from isthmus.cli.progress_bar import line_of_sweep, table_of
 from isthmus.cli.sweep_folder import as_text
 from isthmus.cli.terminal import terminal
+from isthmus.sweeps import Plan, sweep
 from isthmus.sweeps.folder import SweepFolder
 from isthmus.sweeps.sweep_progress import Running, SweepProgress
 from isthmus.sweeps.telling import Telling
-from sweep_plans import attempts, write_plan
+from sweep_plans import NETWORK, TASK, TRAINING, attempts, write_plan
 from sweep_processes import finish, start
 
 GRID = "depth = [3, 4]\nridge = [1e-1, 1e-2]"
@@ -277,3 +278,37 @@ def test_a_table_or_picture_that_cannot_be_made(
 ) -> None:
     assert run(["sweep", options[0], str(finished), *options[1:]]) == 2
     assert said in line_of(capsys.readouterr().err)
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with runs of every kind, whose settings are lists, switches, numbers and words under one name."""
+    folder = tmp_path_factory.mktemp("mixed")
+    settings: list[dict[str, object]] = [
+        {"linear": [1, 2]},
+        {"width": [6, 4, 5]},
+        {"kind": "resnet", "block_depth": 2, "linear": True},
+        {"kind": "leaky", "effective_depth": 2.0},
+        {"loss": "huber:0.5", "task.noise": 0.1, "scaling": "none"},
+    ]
+    sweep(Plan(TASK, NETWORK, TRAINING, settings=settings), out=folder, workers=0)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["status", "table", "table --json", "table --out t.csv", "table --out t.parquet", "plot", "report", "reindex"],
+)
+def test_runs_of_every_kind_go_through_every_command(
+    words: str, mixed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """.parquet had been refused as a bug of ours: one column held true and false beside numbers of layers."""
+    shutil.copytree(mixed, tmp_path / "runs")
+    monkeypatch.chdir(tmp_path)
+    command, *options = words.split()
+    assert run(["sweep", command, "runs", *options]) == 0
+    if words.endswith("parquet"):
+        table = pd.read_parquet("t.parquet")
+        assert sorted(table["network.linear"].dropna()) == ["", "", "1 2", "True"]
+        assert sorted(table["network.width"].dropna()) == ["6", "6", "6", "6", "6 4 5"]
+        assert table["network.effective_depth"].dropna().tolist() == [2.0]

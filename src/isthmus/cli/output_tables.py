@@ -20,8 +20,18 @@ def _as_text(table: "pd.DataFrame", path: Path) -> None:
 
 
 def _as_parquet(table: "pd.DataFrame", path: Path) -> None:
+    typed = table.copy()
+    for number in range(table.shape[1]):  # by number: names may be there twice
+        typed.isetitem(number, _of_one_type(table.iloc[:, number]))
     # rows without a column, as of rank 0, are counted by their index alone
-    table.to_parquet(path, index=table.columns.empty, engine="pyarrow")
+    typed.to_parquet(path, index=table.columns.empty, engine="pyarrow")
+
+
+def _of_one_type(column: "pd.Series") -> "pd.Series":
+    """A column that parquet takes: of words, switches and numbers together, as settings of several kinds are, words."""
+    kinds = {type(value) for value in column.dropna()} if column.dtype == object else set()
+    is_mixed = len(kinds) > 1 and not kinds <= {int, float}
+    return column.map(str, na_action="ignore") if is_mixed else column
 
 
 def _as_array(table: "pd.DataFrame", path: Path) -> None:
