@@ -279,3 +279,15 @@ def test_as_many_directions_as_rows_is_no_dimension() -> None:
         planted = nn.init.orthogonal_(torch.empty(40, 8, dtype=torch.float64))
         first.weight.copy_(planted @ nn.init.orthogonal_(torch.empty(8, 40, dtype=torch.float64)))
     assert (diagnose(network, samples(20, 40)).layers["dimension_activation"] == 8).any()
+
+
+@pytest.mark.parametrize("jacobians", [True, False])
+@pytest.mark.parametrize("size", [1e120, 1e160, 1e200, 1e300])
+def test_activations_whose_squares_are_no_numbers_are_refused_in_words(size: float, jacobians: bool) -> None:
+    """They had ended in an error of LAPACK; where squares are numbers, sizes are no matter."""
+    for module in (make(), nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3)).double()):
+        if size > 1e154:
+            with pytest.raises(DataError, match="Rescale x"):
+                diagnose(module, size * samples(), jacobians=jacobians)
+        else:
+            assert diagnose(module, size * samples(), jacobians=jacobians).rank.upper == 3

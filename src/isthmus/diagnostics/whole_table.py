@@ -25,6 +25,7 @@ from isthmus.diagnostics.replica import float_type_of
 from isthmus.diagnostics.session import DiagnosisSession
 from isthmus.diagnostics.stream_columns import add_stream_spectra
 from isthmus.diagnostics.table import table_of
+from isthmus.errors import DataError
 
 
 def uncut(plan: CutPlan) -> list[str]:
@@ -40,7 +41,15 @@ def whole_table(
     Returns:
         The table; name and reason of every leaf module, of every parameter beside them, that is in no row, and of
         attention whose heads are in no column.
+
+    Raises:
+        DataError: activations are so large that no float64 holds their squares.
     """
+    if beyond := [layer.name for layer in layers if not math.isfinite(layer.size)]:
+        raise DataError(
+            f"diagnose(module, x): squares of what {beyond[0]!r} gives for these rows exceed float64. Rescale x, "
+            "or the weights before it."
+        )
     table = table_of(layers, derivatives)
     heads, untold = heads_of(network, session.structure.readings, lambda listener: _once_more(session, listener))
     add_head_columns(table, heads, float_type_of(network) or torch.float64)
