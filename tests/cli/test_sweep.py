@@ -309,6 +309,6 @@ def test_runs_of_every_kind_go_through_every_command(
     assert run(["sweep", command, "runs", *options]) == 0
     if words.endswith("parquet"):
         table = pd.read_parquet("t.parquet")
-        assert sorted(table["network.linear"].dropna()) == ["", "", "1 2", "True"]
+        assert sorted(table["network.linear"].dropna()) == ["1 2", "True", "[]", "[]"]
         assert sorted(table["network.width"].dropna()) == ["6", "6", "6", "6", "6 4 5"]
         assert table["network.effective_depth"].dropna().tolist() == [2.0]

@@ -232,6 +232,57 @@ def test_no_heads_are_told_where_no_split_gives_what_a_module_computes(kind: str
         assert (("1", UNTOLD) in found.skipped) is tells
 
 
+class Gated(Attention):
+    """Values of each token times a gate of that token alone, by head."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value, out = (self.get_submodule(name) for name in self.names)
+        q, k, v = (part(x).unflatten(-1, (self.num_heads, -1)) for part in (query, key, value))
+        return out((torch.sigmoid((q * k).mean(-1, keepdim=True)) * v).flatten(2))
+
+
+class Additive(Attention):
+    """Scores tanh(q + k), summed: query and key meet in no product."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value, out = (self.get_submodule(name) for name in self.names)
+        q, k, v = (part(x).unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in (query, key, value))
+        scores = torch.tanh(q[:, :, :, None] + k[:, :, None]).sum(-1)
+        return out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+
+
+@pytest.mark.parametrize("kind", [Gated, Additive])
+def test_products_that_are_no_attention_by_query_and_key_have_no_heads(kind: type[Attention]) -> None:
+    found = isthmus.diagnose(kind(("q", "k", "v", "o"), 2, 6), samples(20, 5, 12), jacobians=False)
+    assert "qk_rank" not in found.layers
+    assert UNTOLD in [reason for _, reason in found.skipped]
+
+
+class Wary(Attention):
+    """Takes no numbers that are large, and does not say what its number of heads is."""
+
+    @property
+    def head_dim(self) -> int:
+        raise RuntimeError("not set up")
+
+    def forward(self, x: Tensor) -> Tensor:
+        query, key, value = (self.get_submodule(name)(x) for name in self.names[:3])
+        if float(value.abs().max()) > 1:
+            raise ValueError("too large")
+        q, k, v = (part.unflatten(-1, (self.num_heads, -1)).transpose(1, 2) for part in (query, key, value))
+        mixed = nn.functional.scaled_dot_product_attention(q, k, v)
+        return self.get_submodule(self.names[3])(mixed.transpose(1, 2).flatten(2))
+
+
+def test_an_attention_that_takes_no_other_numbers_hides_no_other_heads() -> None:
+    names = ("q", "k", "v", "o")
+    module = nn.Sequential(Wary(names, 2, 6), Attention(names, 2, 6))
+    found = isthmus.diagnose(module, 0.1 * samples(20, 5, 12), jacobians=False)
+    has_heads = np.isfinite(found.layers["qk_rank"].values).all(1)
+    assert [*found.layers["name"].values[has_heads]] == ["1.o"]
+    assert ("0", UNTOLD) in found.skipped
+
+
 class Misnamed(Attention):
     """Computes with two heads, and says that it has three."""
 

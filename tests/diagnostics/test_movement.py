@@ -107,3 +107,60 @@ def test_what_few_rows_cannot_show_is_said() -> None:
     assert few.is_at_least
     assert (few.lower, few.upper) == (9, 30)
     assert many.lower == 30
+
+
+def linear(d_in: int, d_out: int, dtype: torch.dtype = torch.float64) -> nn.Linear:
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        return nn.Linear(d_in, d_out).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
+def test_directions_that_rows_take_are_never_called_rounding(dtype: torch.dtype) -> None:
+    """Of many rows, half precision and columns of sizes far apart few directions had been told, by a share of one."""
+    for n, sizes in ((50, (1.0, 1.0)), (1000, (1.0, 1.0)), (20_000, (1.0, 0.01)), (2000, (1.0, 1e-4))):
+        x = (normal(n, 6) * torch.tensor([*sizes, 1.0, 1.0, 1.0, 1.0], dtype=torch.float64)).to(dtype)
+        found = rank_on(linear(6, 6), x)
+        assert (found.upper, found.upper_reason) != (found.lower, "directions in which the inputs vary")
+        assert found.upper == 6
+
+
+class Cast(nn.Module):
+    """Takes whole numbers beside numbers, and adds what a layer makes of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_others, self.of_numbers = linear(5, 4), linear(1, 4)
+
+    def forward(self, x: Tensor, others: Tensor) -> Tensor:
+        return self.of_numbers(x) + self.of_others(others.double())
+
+
+@pytest.mark.parametrize("constant", [False, True])
+def test_whole_numbers_beside_numbers_leave_the_directions_open(constant: bool) -> None:
+    x, others = normal(300, 1), torch.randint(0, 2, (300, 5), generator=torch.Generator().manual_seed(3))
+    x = torch.ones_like(x) if constant else x
+    for data in ((x, others), {"x": x, "others": others}):
+        found = diagnose(Cast(), data, jacobians=True)
+        assert (found.rank.upper, found.rank.upper_reason) == (4, "number of outputs")
+        assert not any("derivatives by its inputs are 0" in text for text in found.warnings)
+
+
+class Uncopied(nn.Module):
+    """Is evaluated in its own precision, since it cannot be copied."""
+
+    def __init__(self, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(linear(6, 8, dtype), nn.Tanh(), linear(8, 3, dtype))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "Uncopied":
+        raise TypeError("one of a kind")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_modules_that_keep_their_own_precision_are_read_too(dtype: torch.dtype) -> None:
+    found = diagnose(Uncopied(dtype), 1000 * normal(200, 6).to(dtype), jacobians=True)
+    assert found.rank.upper == 3

@@ -129,3 +129,27 @@ def test_batches_may_leave_an_expert_without_samples() -> None:
     parts = isthmus.diagnose(module, DataLoader(x, batch_size=4)).layers  # pyright: ignore[reportArgumentType]
     for name in ("rows", "preactivation_singular_values", "activation_singular_values"):
         np.testing.assert_allclose(parts[name].values, whole[name].values, rtol=1e-5, atol=1e-7)
+
+
+class OneSize(nn.Module):
+    """A residual network that takes one number of rows only."""
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self.rows, self.first, self.second = rows, nn.Linear(5, 5), nn.Linear(5, 5)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if len(x) != self.rows:
+            raise ValueError(f"{self.rows} rows, please")
+        return x + torch.relu(self.second(x + torch.relu(self.first(x))))
+
+
+@pytest.mark.parametrize("rows", [20, 1500])
+def test_residual_networks_of_one_number_of_rows_are_read_with_their_streams(rows: int) -> None:
+    """What blocks cost had been read of fewer rows than the module takes, which ended in its own error."""
+    x = numbers(rows, 5)
+    for jacobians in (True, False):
+        found = isthmus.diagnose(OneSize(rows).double(), x, jacobians=jacobians)
+        assert "stream_singular_values" in found.layers
+    y = isthmus.diagnose(OneSize(rows).double(), x, x, ridge=0.1).layers
+    assert np.isfinite(y["hamiltonian"].values).sum() == 2

@@ -156,7 +156,7 @@ def test_settings_are_columns_that_a_file_can_hold(tmp_path: Path) -> None:
     assert found["depth"].values.tolist() == [3, 4, 4, 3], "what the plan says where a setting does not"
     assert found["ridge"].values.tolist() == [0.01, 0.5, 0.01, 0.01]
     assert found["width"].values.tolist() == ["6", "6", "4 5 6", "6"]
-    assert found["linear"].values.tolist() == ["1", "", "", ""]
+    assert found["linear"].values.tolist() == ["1", "[]", "[]", ""]
     assert found["kind"].values.tolist() == ["fully_connected"] * 3 + ["leaky"]
     assert np.isnan(found["effective_depth"].values[:3]).all()
     assert found["effective_depth"].values[3] == 2.0

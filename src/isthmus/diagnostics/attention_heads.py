@@ -51,7 +51,7 @@ class HeadWeights:
 
 
 def heads_of(
-    module: nn.Module, readings: Sequence[Reading], evaluate: Evaluate
+    module: nn.Module, readings: Sequence[Reading], evaluate: Evaluate, *, is_dear: bool = False
 ) -> tuple[dict[int, FoundSplit], list[tuple[str, str]]]:
     """The heads of every attention layer, by the call of its output projection, and modules whose heads are not told.
 
@@ -59,15 +59,13 @@ def heads_of(
         module: whose layers these are.
         readings: the calls of its matrices, in their order.
         evaluate: passes some samples through the module while a listener hears.
+        is_dear: whether it takes all samples at once, so that little is tried.
 
     Returns:
         The heads; name and reason of attention that says how many heads it has, and computes with none that were tried.
     """
     tried = candidates(module, readings)
-    try:
-        found = true_splits(tried, evaluate)
-    except Exception:  # noqa: BLE001 - what a foreign module makes of numbers that are not its own
-        found = {}
+    found = true_splits(tried, evaluate, is_dear=is_dear)
     told = [readings[call].name for split, _ in found.values() for call in split.calls]
     owners = dict.fromkeys(t.owner for t in tried.values() if t.owner is not None)
     untold = [owner for owner in owners if not any(is_within(name, owner) for name in told)]

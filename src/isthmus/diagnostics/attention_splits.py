@@ -16,7 +16,8 @@ from isthmus.diagnostics.listener import Reading
 NUMBERS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "nhead", "heads")  # of the field, for how many
 WIDTHS = ("head_dim", "attention_head_size", "head_size", "key_value_proj_dim")  # and for how wide
 BEHIND = 6  # calls before an output projection among which query, key and value are looked for
-MOST_TRIED = 36  # splits of one attention
+NEAR = 2  # names from the module that holds an attention to its layers
+MOST_TRIED = 12  # splits of one attention
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,17 @@ class HeadSplit:
         """Numbers of its readings."""
         return {part.call for part in (self.query, self.key, self.value, self.out)}
 
+    def turned(self, role: str) -> Tensor:
+        """Of every other head or group of heads that share a key, or of the only one, the query or the key: a mask.
+
+        Where one key serves all, queries are turned of every other head.
+        """
+        _, key = self.key.numbers[:, 0].unique(return_inverse=True)
+        if int(key.max()):
+            return key % 2 == 1
+        count = len(self.key.numbers)
+        return torch.arange(count) % 2 == 1 if role == "query" and count > 1 else torch.ones(count, dtype=torch.bool)
+
     @classmethod
     def of(cls, query: tuple[int, Tensor], key: tuple[int, Tensor], value: tuple[int, Tensor], out: int, width: int,
            count: int) -> "HeadSplit | None":  # fmt: skip
@@ -80,17 +92,19 @@ class Candidates:
 
     Attributes:
         splits: the most likely first.
+        is_named: whether a number of heads stands under a name of the field; else any number of the module is tried.
         owner: name of the module that holds the output projection, where this says how many heads it has; else None.
     """
 
     splits: list[HeadSplit]
+    is_named: bool
     owner: str | None = None
 
 
 def candidates(module: nn.Module, readings: Sequence[Reading]) -> dict[int, Candidates]:
     """What may be tried, by the call of the output projection; nothing where no module around it has a number of heads.
 
-    Query, key and value are called in the module that holds the output projection, or in the one around that.
+    Query, key and value are called in the module that holds the output projection; where none is, in the one around it.
 
     Args:
         module: whose layers these are.
@@ -102,20 +116,26 @@ def candidates(module: nn.Module, readings: Sequence[Reading]) -> dict[int, Cand
         if reading.call.convolution is not None:
             continue
         width, parent = reading.call.matrix.shape[1], _parent(reading.name)
-        counts = _counts(places, parent, width)
-        before = [r for r in readings[max(0, reading.index - BEHIND) : reading.index] if r.call.convolution is None]
-        inside = [r for r in before if is_within(r.name, parent)]
-        around = [r for r in before if is_within(r.name, _parent(parent))]
+        counts, is_named = _counts(places, parent, width)
+        before = readings[max(0, reading.index - BEHIND) : reading.index]
+        before = [r for r in before if r.call.convolution is None and not _are_beside(r, reading)]
+        inside = [r for r in before if _is_near(r.name, parent)]
+        around = [] if inside else [r for r in before if _is_near(r.name, _parent(parent))]
+        near = inside or around
         tried = (
             split
-            for near in ([inside, around] if len(around) > len(inside) else [inside])
             for count in counts
             for split in (*_packed(near, reading.index, width, count), *_apart(near, reading.index, width, count))
         )
         if known := [*islice(tried, MOST_TRIED)]:
             says = parent in places and any(name in vars(places[parent]) for name in (*NUMBERS, *WIDTHS))
-            found[reading.index] = Candidates(known, parent if says and inside else None)
+            found[reading.index] = Candidates(known, is_named, parent if says and inside else None)
     return found
+
+
+def _are_beside(first: Reading, second: Reading) -> bool:
+    """Whether the very same tensor enters both, so that neither is fed by the other."""
+    return second.twin is not None and second.twin in (first.index, first.twin)
 
 
 def _parent(name: str) -> str:
@@ -127,22 +147,34 @@ def is_within(name: str, place: str) -> bool:
     return not place or name.startswith(f"{place}.")
 
 
-def _counts(places: dict[str, nn.Module], parent: str, width: int) -> list[int]:
-    """Numbers of heads that modules around a layer have, those under the names of the field first."""
+def _is_near(name: str, place: str) -> bool:
+    """Whether it is a part of a module, or of a part of it: "self.query" of "attention", no layer of its blocks."""
+    return is_within(name, place) and name.removeprefix(f"{place}.").count(".") < NEAR
+
+
+def _counts(places: dict[str, nn.Module], parent: str, width: int) -> tuple[list[int], bool]:
+    """Numbers of heads of modules around a layer, and whether under names of the field: if not, any of its own."""
     around = [places[p] for p in dict.fromkeys((parent, parent.rpartition(".")[0])) if p in places]
     around = [part for place in around for part in (place, *place.children())]
     numbers = _whole_numbers(around, NUMBERS)
     numbers += [width // size for size in _whole_numbers(around, WIDTHS) if not width % size]
-    if parent in places:  # of own modules, any number that they keep
-        numbers += [n for n in vars(places[parent]).values() if type(n) is int]
-    return [n for n in dict.fromkeys(numbers) if n > 0 and not width % n]
+    named = [n for n in dict.fromkeys(numbers) if not width % n]
+    own = [n for n in vars(places[parent]).values() if type(n) is int] if parent in places else []
+    return named or [n for n in dict.fromkeys(own) if n > 0 and not width % n], bool(named)
 
 
 def _whole_numbers(places: Sequence[object], names: Sequence[str]) -> list[int]:
     """What modules keep under some names, themselves or in their settings."""
-    places = [*places, *(config for place in places if (config := getattr(place, "config", None)) is not None)]
-    found = [getattr(place, name, None) for place in places for name in names]
+    places = [*places, *(config for place in places if (config := _attribute(place, "config")) is not None)]
+    found = [_attribute(place, name) for place in places for name in names]
     return [number for number in found if isinstance(number, int) and number > 0]
+
+
+def _attribute(place: object, name: str) -> object:
+    try:
+        return getattr(place, name, None)
+    except Exception:  # noqa: BLE001 - a foreign property
+        return None
 
 
 def _packed(before: Sequence[Reading], out: int, width: int, count: int) -> Iterator[HeadSplit]:

@@ -35,6 +35,7 @@ class Derivatives:
         trace_errors: standard error of the mean over projections of the mean trace; empty if exact.
         by_input: singular values of df/dx along the movement of the inputs by point, (points, r).
         num_projections: how many random combinations of the outputs; 0 if all outputs were differentiated.
+        is_reached: whether any derivative by an input is other than 0, along the movement or not.
     """
 
     spectra: list[Tensor] = field(default_factory=list[Tensor])
@@ -43,6 +44,7 @@ class Derivatives:
     trace_errors: list[float] = field(default_factory=list[float])
     by_input: Tensor = field(default_factory=lambda: torch.zeros(0, 0))
     num_projections: int = 0
+    is_reached: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -152,7 +154,10 @@ def derivatives_at(
             if len(leaf) == points
         ]
         whole.append(torch.cat(by_leaf, 1) if by_leaf else flat.new_zeros(points, 0))
-    return _collected(rows, squares, movement.along(torch.stack(whole, 1).detach()), 0 if mix is None else len(mix))
+    by_input = torch.stack(whole, 1).detach()
+    out = _collected(rows, squares, movement.along(by_input), 0 if mix is None else len(mix))
+    out.is_reached = bool(by_input.any())
+    return out
 
 
 def _own_axis(tap: Tap, axis: int | None, points: int) -> int | None:
@@ -258,6 +263,7 @@ def joined(parts: list[Derivatives]) -> Derivatives:
         trace_errors=errors,
         by_input=torch.cat([p.by_input for p in parts]),
         num_projections=first.num_projections,
+        is_reached=any(p.is_reached for p in parts),
     )
 
 

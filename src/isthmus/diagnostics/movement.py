@@ -17,6 +17,7 @@ from isthmus.theory.spread_rows import spread_rows
 MOST_COLUMNS = 1024  # of inputs, up to which all directions are told apart; of more, those that as many rows show
 FEWEST_COLUMNS = 16  # for which rows are counted: of fewer columns no more rows are read
 ROWS_A_COLUMN = 4  # that are read at least, where there are so many
+COARSE = 1e-6  # eps of types whose rounding is no longer small beside directions that count
 AT_ONCE = 64  # rows of wide inputs that are held in float64
 
 
@@ -41,33 +42,48 @@ class Movement:
         return cls(samples, sum(t[0].numel() for t in samples.floats()))
 
     def along(self, jacobians: Tensor) -> Tensor:
-        """J D for each point, (points, outputs, directions); columns behind those of the inputs stay as they are.
+        """J D for each point, (points, outputs, directions), float64; columns behind those of the inputs stay.
 
         Args:
             jacobians: (points, outputs, at least `numbers`).
         """
+        wide = jacobians.double()
         if not self.numbers:
-            return jacobians
-        by_inputs, others = jacobians.split([self.numbers, jacobians.shape[2] - self.numbers], 2)
-        parts = [by_inputs @ part.mT for part in self._factor(jacobians.dtype, jacobians.device)]
-        return torch.cat([*parts, others], 2)
+            return wide
+        by_inputs, others = wide.split([self.numbers, wide.shape[2] - self.numbers], 2)
+        return torch.cat([*(by_inputs @ part.mT for part in self._factor(wide.device)), others], 2)
 
     def most(self) -> int | None:
         """How many directions the rows can show, where these are fewer than inputs; None where they can show all."""
         directions = len(self._chosen) - 1
-        return directions if self.numbers and directions < self.numbers else None
+        return directions if self._is_all and directions < self.numbers else None
 
     def rank(self) -> int | None:
-        """The numerical rank of the centred inputs, to 10 max(n, d) roundings of their type.
+        """In how many directions the inputs vary beyond the rounding of their type; None where that is not known.
 
-        None where rows were left out, where it only counts rows, or where tokens enter.
+        So it is where rows were left out, or are no more than inputs; where others enter that are no numbers, or are
+        masks; and of half precision, whose rounding hides weak directions. Every column counts in its own units: of
+        columns that are divided by their spread, values up to the root of the sum of (eps max |x| / spread)^2 are none.
         """
-        if not self.numbers or self.most() is not None or len(self._chosen) < self.samples.num:
+        if not self._is_all or self.most() is not None or len(self._chosen) < self.samples.num:
             return None
         inputs = self.samples.floats()
-        (factor,) = self._factor(torch.float64, inputs[0].device)
-        rounding = 10 * max(self.samples.num, self.numbers) * max(torch.finfo(t.dtype).eps for t in inputs)
-        return int(torch.linalg.matrix_rank(factor, rtol=min(rounding, 1.0)))
+        eps = torch.cat([t.new_full((t[0].numel(),), torch.finfo(t.dtype).eps, dtype=torch.float64) for t in inputs])
+        if float(eps.max()) > COARSE:
+            return None
+        rows = self._rows(self._chosen, eps.device)
+        centred = rows - rows.mean(0)
+        spread = centred.square().mean(0).sqrt()
+        rounding = eps * rows.abs().amax(0)
+        moves = spread > rounding  # constant columns are rounding of their mean
+        scaled = torch.linalg.qr(centred[:, moves] / spread[moves] / len(rows) ** 0.5, mode="r").R
+        floor = float((rounding[moves] / spread[moves]).square().sum().sqrt())
+        return int((torch.linalg.svdvals(scaled) > floor).sum())
+
+    @property
+    def _is_all(self) -> bool:
+        """Whether numbers are all that differs from row to row."""
+        return self.numbers > 0 and len(self.samples.by_rows()) == len(self.samples.floats())
 
     @property
     def _chosen(self) -> Tensor:
@@ -76,17 +92,17 @@ class Movement:
         cheap = int(EXACT_WORK / max(self.numbers, FEWEST_COLUMNS) ** 2)
         return spread_rows(self.samples.num, max(cheap, ROWS_A_COLUMN * self.numbers))
 
-    def _factor(self, dtype: torch.dtype, device: torch.device) -> Iterator[Tensor]:
+    def _factor(self, device: torch.device) -> Iterator[Tensor]:
         """The rows of D^T, in parts where the inputs are wide."""
         rows = self._chosen
         parts = rows.split(AT_ONCE if self.numbers > MOST_COLUMNS else len(rows))
-        total = torch.zeros(self.numbers, dtype=dtype, device=device)
+        total = torch.zeros(self.numbers, dtype=torch.float64, device=device)
         for part in parts:
-            total += self._rows(part, dtype, device).sum(0)
+            total += self._rows(part, device).sum(0)
         for part in parts:
-            centred = (self._rows(part, dtype, device) - total / len(rows)) / len(rows) ** 0.5
+            centred = (self._rows(part, device) - total / len(rows)) / len(rows) ** 0.5
             yield torch.linalg.qr(centred, mode="r").R if len(part) > self.numbers else centred
 
-    def _rows(self, rows: Tensor, dtype: torch.dtype, device: torch.device) -> Tensor:
-        part = self.samples.at(rows, dtype, device)
+    def _rows(self, rows: Tensor, device: torch.device) -> Tensor:
+        part = self.samples.at(rows, torch.float64, device)
         return torch.cat([t.reshape(len(rows), -1) for t in part.floats()], 1)

@@ -19,6 +19,7 @@ NO_JACOBIAN_GAP = (
     "the singular values of the Jacobian fall without a gap, and fewer are above rounding than there can be"
 )
 SKETCHED = "as many directions of the outputs were differentiated as the Jacobian shows"
+OF_INPUTS = "directions in which the inputs vary"
 NO_MORE_MOVES = "the inputs vary in no more directions from row to row than the Jacobian shows"
 NO_LAYER = "no layer through which everything passes shows so few directions that stand out"
 
@@ -121,9 +122,8 @@ def _falls_gently_to_rounding(median: Tensor, upper: UpperBound) -> bool:
 
 
 def upper_bound(
-    layers: Sequence[LayerSums], cuts: Sequence[int], *, num_samples: int, num_inputs: int | None, num_outputs: int,
-    num_directions: int | None = None,
-) -> UpperBound:  # fmt: skip
+    layers: Sequence[LayerSums], cuts: Sequence[int], *, num_samples: int, num_inputs: int | None, num_outputs: int
+) -> UpperBound:
     """The narrowest place through which everything passes (*upper bound*), and its name.
 
     Args:
@@ -132,13 +132,10 @@ def upper_bound(
         num_samples: a layer with more rows than samples (tokens, pixels) bounds nothing by its matrix alone.
         num_inputs: numbers per sample that enter, None for tokens.
         num_outputs: numbers per sample that come out.
-        num_directions: in which all rows of the inputs lie, None where nobody has looked at all.
     """
     found = [UpperBound(num_outputs, "number of outputs")]
     if num_inputs is not None:
         found.append(UpperBound(num_inputs, "number of inputs"))
-    if num_directions is not None:
-        found.append(UpperBound(num_directions, "directions in which the inputs vary"))
     found += [_bound_of(layers[i].weight) for i in cuts if layers[i].rows == num_samples and layers[i].matrix.numel()]
     return min(found, key=lambda bound: (bound.rank, not bound.is_written))
 

@@ -182,7 +182,7 @@ class DiagnosisSession:
             give_back()
             parts.append(self._derivatives_at(part, movement))
         found = joined(parts)
-        if not bool(found.by_input.any()) and self._varies(rows):
+        if not found.is_reached and self._varies(rows):
             raise GradientsStop("derivatives by its inputs are 0 everywhere (detach, or steps), but its outputs vary")
         return found
 

@@ -122,7 +122,7 @@ def add_stream_columns(
     if not blocks:
         return
     rows = [max(block.layers) for block in blocks]
-    few = spread_rows(session.samples.num, min(COST_SAMPLES, batch))
+    few = spread_rows(session.samples.num, batch if session.fixed_size else min(COST_SAMPLES, batch))
     costs = stream_costs(session.exact, session.samples.at(few, session.exact.dtype, session.exact.device), blocks)
     columns: dict[str, Sequence[float]] = {
         "cost_of_identity": costs.cost_of_identity,

@@ -5,6 +5,7 @@ One room for both ways through the data: `with_derivatives`, and `diagnose` by f
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import torch
 import xarray as xr
@@ -26,6 +27,9 @@ from isthmus.diagnostics.session import DiagnosisSession
 from isthmus.diagnostics.stream_columns import add_stream_spectra
 from isthmus.diagnostics.table import table_of
 from isthmus.errors import DataError
+
+# samples of which heads are told, two at least: of two with two tokens each, two heads may look at the same
+ASKED, NUMBERS_ASKED = 8, 2**14
 
 
 def uncut(plan: CutPlan) -> list[str]:
@@ -51,7 +55,9 @@ def whole_table(
             "or the weights before it."
         )
     table = table_of(layers, derivatives)
-    heads, untold = heads_of(network, session.structure.readings, lambda listener: _once_more(session, listener))
+    heads, untold = heads_of(
+        network, session.structure.readings, partial(_once_more, session), is_dear=session.fixed_size
+    )
     add_head_columns(table, heads, float_type_of(network) or torch.float64)
     add_convolution_columns(table, layers, session.structure.readings)
     add_recurrent_columns(table, layers)
@@ -63,9 +69,11 @@ def whole_table(
 
 
 def _once_more(session: DiagnosisSession, listener: Listener) -> None:
-    """Pass the samples that showed the structure, whatever they call where a listener writes into them."""
+    """Pass a few samples, whatever they call where a listener writes into them."""
     replica = replace(session.streamed, calls=[])
-    part = session.samples.at(slice(0, session.size), replica.dtype, replica.device)
+    each = max(sum(t[0].numel() for t in session.samples.by_rows()), 1)
+    few = session.size if session.fixed_size else max(session.size, min(ASKED, NUMBERS_ASKED // each))
+    part = session.samples.at(slice(0, few), replica.dtype, replica.device)
     with torch.no_grad():
         record(replica, Names(replica.module), part, listener)
 

@@ -19,7 +19,7 @@ from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.movement import Movement
 from isthmus.diagnostics.narrow_places import narrow_places, plan_cuts
 from isthmus.diagnostics.objective import LossOverData
-from isthmus.diagnostics.rank import ROUNDING, is_rounding, rank_of, upper_bound
+from isthmus.diagnostics.rank import OF_INPUTS, ROUNDING, UpperBound, is_rounding, rank_of, upper_bound
 from isthmus.diagnostics.replica import undisturbed
 from isthmus.diagnostics.samples import Samples
 from isthmus.diagnostics.session import DiagnosisSession, open_session
@@ -109,7 +109,8 @@ def with_derivatives(network: nn.Module, given: Given, limits: Limits, hear: Cal
         derivatives = session.derivatives(points, budget.points)
         table, unread = whole_table(session, network, layers, derivatives)
         table.attrs |= {"cost": sentence, "precision": session.precision, **losses}
-        said = _add_streams(table, session, layers, given, max(1, budget.batch // 2))
+        half = samples.num if session.fixed_size else max(1, budget.batch // 2)
+        said = _add_streams(table, session, layers, given, half)
         least = ends.rounding()
         reading = _rank(session, layers, derivatives, table, least)
         cuts = narrow_places(session, samples, plan, suggested=reading.estimate)
@@ -144,18 +145,20 @@ def _rank(
     movement = Movement.of(session.samples)
     upper = upper_bound(
         layers, session.structure.cuts(), num_samples=session.samples.num,
-        num_inputs=session.samples.num_inputs, num_outputs=session.num_outputs, num_directions=movement.rank(),
+        num_inputs=session.samples.num_inputs, num_outputs=session.num_outputs,
     )  # fmt: skip
     rounding = max(ROUNDING, FLOATS * torch.finfo(session.exact.dtype).eps) if session.exact.dtype else ROUNDING
-    return rank_of(
-        derivatives.by_input,
-        gaps_in(table),
-        upper=upper,
-        num_projections=derivatives.num_projections,
-        num_directions=movement.most(),
-        rounding=rounding,
-        least=least,
-    )
+
+    def below(bound: UpperBound) -> RankEstimate:
+        return rank_of(
+            derivatives.by_input, gaps_in(table), upper=bound, num_projections=derivatives.num_projections,
+            num_directions=movement.most(), rounding=rounding, least=least,
+        )  # fmt: skip
+
+    found, directions = below(upper), movement.rank()
+    if directions is None or not found.lower <= directions < upper.rank:
+        return found
+    return below(UpperBound(directions, OF_INPUTS))
 
 
 def _add_streams(
