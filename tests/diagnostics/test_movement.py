@@ -164,3 +164,35 @@ class Uncopied(nn.Module):
 def test_modules_that_keep_their_own_precision_are_read_too(dtype: torch.dtype) -> None:
     found = diagnose(Uncopied(dtype), 1000 * normal(200, 6).to(dtype), jacobians=True)
     assert found.rank.upper == 3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_rounding_of_the_inputs_certifies_no_direction(dtype: torch.dtype) -> None:
+    """Of 20 columns whose sizes fall without a gap one is made of two others: in float32 up to 1e-8 of these."""
+    x = normal(3000, 20) * 0.6 ** torch.arange(20, dtype=torch.float64)
+    x[:, 19] = x[:, 0] + x[:, 1]
+    with torch.no_grad():
+        layer = linear(20, 20)
+        layer.weight.copy_(torch.eye(20))
+    found = rank_on(layer, x.to(dtype))
+    assert found.lower <= 19
+    assert found.upper == 19
+
+
+class SomeTokens(nn.Module):
+    """An expert that takes the tokens chosen for it, in a module of many outputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expert = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        chosen = x[..., 0] > 0
+        out = torch.zeros_like(x)
+        out[chosen] = self.expert(x[chosen])
+        return x + out
+
+
+def test_an_expert_in_a_module_of_many_outputs_is_read() -> None:
+    found = diagnose(SomeTokens().double(), normal(30, 20, 8), jacobians=True)
+    assert found.layers.sizes["layer"] == 1

@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -21,6 +22,7 @@ from isthmus import FullyConnected, Limits, Monitor, compress, diagnose, discove
 from isthmus.diagnostics import representation_path
 from isthmus.networks import jacobians
 from isthmus.tasks import read_table
+from isthmus.theory.undisturbed import attributes_kept, left_as_found
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 Y = np.c_[np.sin(X[:, 0]), X[:, 0] + X[:, 1]]
@@ -225,3 +227,58 @@ def test_what_hooks_do_elsewhere_and_with_their_handles_stays(name: str) -> None
     heard.clear()
     module(ROWS)
     assert heard == [60]
+
+
+class Frozen(dict[str, Tensor]):
+    """A container that refuses to be written."""
+
+    def __setitem__(self, key: str, value: Tensor) -> None:
+        raise TypeError(f"{key} is frozen")
+
+    def __delitem__(self, key: str) -> None:
+        raise TypeError(f"{key} is frozen")
+
+
+class Keeps(nn.Module):
+    """Counts its calls, and holds what is hard to copy or to put back."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer, self.calls, self.last = layer, 0, OrderedDict((i, i) for i in range(3))
+        self.frozen = Frozen(table=torch.ones(2))
+        self.register_buffer("wide", torch.ones(1, 1).expand(30_000, 30_000))
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.calls += 1
+        self.last.move_to_end(0)
+        return self.layer(x)
+
+
+def scripted() -> nn.Module:
+    return torch.jit.script(nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).train())
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit")
+@pytest.mark.parametrize("copied", [True, False])
+def test_what_is_hard_to_put_back_hides_nothing_else(copied: bool) -> None:
+    """An error while copies were put in place had left them there; one while others were put back had ended that."""
+    module = Keeps(nn.Linear(4, 3))
+    held = module.frozen["table"], module.wide
+    with attributes_kept(module, copied=copied):
+        module(torch.ones(2, 4))
+    assert (module.calls, [*module.last]) == (0, [0, 1, 2])
+    assert module.frozen["table"] is held[0]
+    assert module.wide is held[1]
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit")
+@pytest.mark.parametrize("alone", [True, False])
+def test_buffers_of_scripted_parts_are_put_back(alone: bool) -> None:
+    part = scripted()
+    module = part if alone else Keeps(part)
+    before = {name: value.clone() for name, value in part.named_buffers()}
+    assert before
+    with left_as_found(module):
+        module(torch.randn(20, 4, generator=torch.Generator().manual_seed(0)))
+        assert any(not torch.equal(value, before[name]) for name, value in part.named_buffers())
+    assert all(torch.equal(value, before[name]) for name, value in part.named_buffers())

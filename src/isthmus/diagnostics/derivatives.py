@@ -239,8 +239,9 @@ def _collected(
         out.traces.append(by_output.sum(1).double())
         if num_projections:
             halves = [_singular_values(part * 2**0.5) for part in jacobian.chunk(2, 1)]
-            out.spectra_errors.append((halves[0] - halves[1]).abs() / 2)
-            out.trace_errors.append(float(by_output.mean(0).std() * num_projections**0.5))
+            out.spectra_errors.append((halves[0] - halves[-1]).abs() / 2)  # one of a layer without an axis of samples
+            error = by_output.mean(0).std() * num_projections**0.5 if by_output.shape[1] > 1 else math.nan
+            out.trace_errors.append(float(error))
     out.by_input = _singular_values(whole)
     return out
 

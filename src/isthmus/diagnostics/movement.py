@@ -18,6 +18,7 @@ MOST_COLUMNS = 1024  # of inputs, up to which all directions are told apart; of 
 FEWEST_COLUMNS = 16  # for which rows are counted: of fewer columns no more rows are read
 ROWS_A_COLUMN = 4  # that are read at least, where there are so many
 COARSE = 1e-6  # eps of types whose rounding is no longer small beside directions that count
+ROWS_ASKED = 256  # of which it is asked how large rounding is
 AT_ONCE = 64  # rows of wide inputs that are held in float64
 
 
@@ -67,11 +68,9 @@ class Movement:
         """
         if not self._is_all or self.most() is not None or len(self._chosen) < self.samples.num:
             return None
-        inputs = self.samples.floats()
-        eps = torch.cat([t.new_full((t[0].numel(),), torch.finfo(t.dtype).eps, dtype=torch.float64) for t in inputs])
+        rows, eps = self._rows(self._chosen, torch.device("cpu")), self._eps()
         if float(eps.max()) > COARSE:
             return None
-        rows = self._rows(self._chosen, eps.device)
         centred = rows - rows.mean(0)
         spread = centred.square().mean(0).sqrt()
         rounding = eps * rows.abs().amax(0)
@@ -79,6 +78,20 @@ class Movement:
         scaled = torch.linalg.qr(centred[:, moves] / spread[moves] / len(rows) ** 0.5, mode="r").R
         floor = float((rounding[moves] / spread[moves]).square().sum().sqrt())
         return int((torch.linalg.svdvals(scaled) > floor).sum())
+
+    def rounding(self) -> float:
+        """The largest share of the spread of a column that the rounding of its type is: eps max |x| / spread."""
+        if not self.numbers:
+            return 0.0
+        rows = self._rows(self._chosen[:: max(len(self._chosen) // ROWS_ASKED, 1)], torch.device("cpu"))
+        spread, largest = rows.std(0, correction=0), self._eps() * rows.abs().amax(0)
+        moves = spread > largest
+        return float((largest[moves] / spread[moves]).max()) if bool(moves.any()) else 0.0
+
+    def _eps(self) -> Tensor:
+        """Of the type of each input as it was given."""
+        inputs = self.samples.floats()
+        return torch.cat([torch.full((t[0].numel(),), torch.finfo(t.dtype).eps, dtype=torch.float64) for t in inputs])
 
     @property
     def _is_all(self) -> bool:

@@ -33,6 +33,7 @@ from isthmus.theory.inputs import Real
 from isthmus.training.limits import Limits
 
 FLOATS = 100  # times the rounding of the type in which derivatives were taken, where no float64 copy could be made
+MOVED = 4  # times the rounding of the inputs, which a direction made of others moves by
 SUMS = 8  # times eps |f|, what the sums of a network that computes a constant vary by
 
 CONSTANT = (
@@ -148,6 +149,7 @@ def _rank(
         num_inputs=session.samples.num_inputs, num_outputs=session.num_outputs,
     )  # fmt: skip
     rounding = max(ROUNDING, FLOATS * torch.finfo(session.exact.dtype).eps) if session.exact.dtype else ROUNDING
+    rounding = min(max(rounding, MOVED * movement.rounding()), 0.5)
 
     def below(bound: UpperBound) -> RankEstimate:
         return rank_of(

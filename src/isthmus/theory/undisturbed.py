@@ -6,7 +6,7 @@ Samples are copied for every call: `differentiation`. Modules that are evaluated
 import functools
 import inspect
 import random
-from collections import deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -17,7 +17,9 @@ from torch import Tensor, nn
 
 from isthmus.processes.shared_state import held_in_common
 
-LARGEST_STATE = 10_000  # entries of a container, above which they are data, in which nothing is looked for
+# entries of a container, and of all that are no dicts, above which they are data, in which nothing is looked for
+LARGEST_STATE, MOST_STATE = 10_000, 200_000
+CONTAINERS = {dict, list, set, deque, OrderedDict, defaultdict}
 
 
 @contextmanager
@@ -92,7 +94,8 @@ def attributes_kept(module: nn.Module, *, copied: bool = False) -> Generator[Non
 
     So is what lists, dicts, sets and deques in them hold, and objects of classes that stand beside the module's own.
     Hooks stay as they are: who holds their handles has put them there, or taken them off. Objects of other files are
-    not looked into: what a trainer or a logger does meanwhile is theirs.
+    not looked into: what a trainer or a logger does meanwhile is theirs; nor are slots, nor containers of classes that
+    are not Python's, which may refuse to be written.
 
     Args:
         module: with all modules that it holds, in lists too.
@@ -100,27 +103,36 @@ def attributes_kept(module: nn.Module, *, copied: bool = False) -> Generator[Non
             written into one of them in place is put back too, and nothing is written into the tensors themselves.
     """
     found = [(held, _held_by(held)) for held in _holders(module)]
-    if copied:
-        _put_copies(found, {_storage(p) for p in module.parameters()} - {0})
+    scripted = [part for part in module.modules() if copied and isinstance(part, torch.jit.ScriptModule)]
+    # of which buffers stand in no attribute
+    numbers = [(b, b.detach().clone()) for part in scripted for b in part.buffers(recurse=False)]
     try:
+        if copied:
+            _put_copies(found, {_storage(p) for p in module.parameters()} - {0})
         yield
     finally:
-        for held, before in found:
-            _put_back(held, before)
+        with torch.no_grad():
+            for buffer, value in numbers:
+                buffer.copy_(value)
+        errors = [error for held, before in found if (error := _put_back(held, before)) is not None]
+        if errors:
+            raise errors[0]
 
 
 def _holders(module: nn.Module) -> Iterator[Any]:
     """The dicts of attributes and the containers in which a module and all that it holds keep things, each once."""
-    seen = set[int]()
+    seen, left = set[int](), MOST_STATE
     waiting: list[tuple[Any, str]] = [(vars(module), type(module).__module__)]
     while waiting:
         held, file = waiting.pop()
         if id(held) in seen:
             continue
         seen.add(id(held))
-        if not isinstance(held, tuple):
+        if type(held) in CONTAINERS:
             yield held
-        for value in _inside(held):
+        if type(held) is not dict:
+            left -= len(held)
+        for value in _inside(held) if left > 0 or type(held) is dict else ():
             if isinstance(value, nn.Module):
                 waiting.append((vars(value), type(value).__module__))
             elif isinstance(value, dict | list | tuple | set | deque):
@@ -150,28 +162,41 @@ def _put_copies(found: list[tuple[Any, Any]], parameters: set[int]) -> None:
             continue
         for key, value in before.items() if isinstance(held, dict) else enumerate(before):
             if isinstance(value, Tensor) and not isinstance(value, nn.Parameter) and _storage(value) not in parameters:
-                held[key] = copies.setdefault(id(value), value.detach().clone())
+                held[key] = copies.setdefault(id(value), _copy_of(value))
+
+
+def _copy_of(tensor: Tensor) -> Tensor:
+    """A copy that takes no more memory than the tensor: one that is expanded stays so."""
+    tensor = tensor.detach()
+    if not _storage(tensor) or tensor.untyped_storage().nbytes() >= tensor.numel() * tensor.element_size():
+        return tensor.clone()
+    whole = tensor.as_strided((tensor.untyped_storage().nbytes() // tensor.element_size(),), (1,), 0).clone()
+    return whole.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
 
 
 def _storage(tensor: Tensor) -> int:
     """Where its numbers lie; 0 where it has no storage of its own, as a sparse one."""
     try:
         return tensor.untyped_storage().data_ptr()
-    except (NotImplementedError, RuntimeError):
+    except (NotImplementedError, RuntimeError, ValueError):  # ValueError: a lazy one
         return 0
 
 
-def _put_back(held: Any, before: Any) -> None:
-    """Into the same container what it held; it is not written into where it still holds that."""
-    if isinstance(held, dict):
-        for key in [key for key in held if key not in before]:
-            del held[key]
-        for key, value in before.items():
-            if key not in held or held[key] is not value:
-                held[key] = value
-    elif len(held) != len(before) or any(new is not old for new, old in zip(held, before, strict=True)):
-        held.clear()
-        held.update(before) if isinstance(held, set) else held.extend(before)
+def _put_back(held: Any, before: Any) -> Exception | None:
+    """Into the same container what it held; it is not written into where it still holds that. What was raised."""
+    try:
+        if isinstance(held, dict):
+            if [*held] != [*before]:  # the order of a cache says what was used last
+                held.clear()
+            for key, value in before.items():
+                if key not in held or held[key] is not value:
+                    held[key] = value
+        elif len(held) != len(before) or any(new is not old for new, old in zip(held, before, strict=True)):
+            held.clear()
+            held.update(before) if isinstance(held, set) else held.extend(before)
+    except Exception as error:  # noqa: BLE001 - keys of strangers: all others are put back all the same
+        return error
+    return None
 
 
 def _modules_of(function: object) -> list[nn.Module]:

@@ -11,7 +11,7 @@ from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.settings import Settings
-from isthmus.training.losses import CROSS_ENTROPY, SQUARED
+from isthmus.training.losses import CROSS_ENTROPY, SQUARED, Gaussian, Huber, Loss
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 HELD = np.arange(60) % 5 == 2
@@ -106,3 +106,13 @@ def test_rows_that_fill_their_columns_and_few_rows_leave_all_directions() -> Non
     full, few = posed(rows(200, 6), rows(200, 4, seed=1)), posed(rows(20, 30), rows(20, 25, seed=1))
     assert (full.most_in, full.most_out, few.most_in, few.most_out) == (6, 4, 30, 25)
     assert classes(np.arange(60) % 4.0).most_out == 3
+
+
+@pytest.mark.parametrize("loss", [SQUARED, Huber(), Gaussian()], ids=str)
+def test_targets_bound_ranks_only_where_their_means_are_what_networks_give(loss: Loss) -> None:
+    """Of a Gaussian the variances are given too, of which targets in two directions say nothing."""
+    y = rows(300, 2) @ rows(2, 3, seed=1)
+    inputs, targets = Standardiser.of(rows(300, 4, seed=2)), Standardiser.of(y, total=True)
+    held = np.arange(300) % 5 == 2
+    found = pose(rows(300, 4, seed=2), y, held, loss=loss, inputs=inputs, targets=targets)
+    assert found.most_out == (2 if loss is SQUARED else found.free_outputs)

@@ -37,7 +37,7 @@ class Problem:
         rows: numbers, in the user's data from 0, of the training rows.
         shift: added to outputs in the user's units, where targets are not standardised; see `Loss.reduced`.
         trained_share: of all weight, that of the training rows; None: by their number.
-        directions: in how many directions the inputs, and the targets as networks give them, vary; None: in all.
+        directions: in how many directions the inputs vary, and targets whose means networks give; None: in all.
         together, together_held: a number of each training and each held-out row, the same for rows of one group or of
             one stretch of a series, which resemble each other; None: rows are independent.
     """
@@ -252,7 +252,7 @@ def pose(  # noqa: PLR0913
         shift,
         None if weight is None else float(weight[~held].sum() / weight.sum()),
         *((None, None) if together is None else (together[~held], together[held])),
-        (directions(z), None if targets is None else directions(t)),
+        (directions(z), directions(t) if targets is not None and loss.is_quadratic else None),
     )
 
 
