@@ -287,6 +287,19 @@ def test_a_category_that_the_run_never_saw_is_refused(tmp_path: Path) -> None:
         rows_like(str(path), ["size", "color=blue", "color=green"])
 
 
+@pytest.mark.parametrize(("asked", "told"), [([], True), (["--impute"], False), (["--drop-missing"], False)])
+def test_what_fills_missing_cells_is_named_beside_other_problems(
+    asked: list[str], told: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A date alone had kept it from being said."""
+    table = tmp_path / "d.csv"
+    table.write_text("day,u,v\n" + "".join(f"2024-01-{i:02},{'' if i == 7 else i},{i * i}\n" for i in range(1, 29)))
+    assert run(["discover", str(table), "--target", "v", "--out", str(tmp_path / "run"), *asked]) == 2
+    err = " ".join(capsys.readouterr().err.split())
+    assert "Or --leave-out NAME leaves a column out" in err
+    assert ("--drop-missing leaves rows of missing cells out, and --impute fills inputs." in err) is told
+
+
 @pytest.mark.slow
 def test_how_a_table_is_written_can_be_said_and_goes_with_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -13,7 +13,7 @@ from isthmus.diagnostics import Diagnosis
 from isthmus.networks import FullyConnected
 from isthmus.reports.tables import cut_table
 from isthmus.reports.verdict import verdict_of, verdict_of_control
-from isthmus.reports.words import VerdictText, dimensions, numbered
+from isthmus.reports.words import VerdictText, dimensions, numbered, percent
 from isthmus.theory import RankEstimate, Verdict
 
 
@@ -413,3 +413,16 @@ def test_a_headline_of_nothing_lost_does_not_deny_a_narrow_place(jacobians: bool
     told = verdict_of(diagnose(nn.Sequential(nn.Linear(12, 24), nn.Tanh(), nn.Linear(24, 4)), x, jacobians=jacobians))
     assert not (told.headline.startswith("No narrow place") and "which its readings suggest" in told.headline)
     assert "as many as it has outputs" in told.headline
+
+
+def test_a_share_that_is_all_but_rounding_is_all() -> None:
+    assert [percent(share) for share in (1 - 2e-16, 1.0, 0.9996)] == ["100 %", "100 %", "99.96 %"]
+
+
+@pytest.mark.parametrize("effort", ["quick", "default"])
+@pytest.mark.parametrize("verdict", list(Verdict), ids=str)
+def test_quick_effort_says_that_it_left_doubts(effort: str, verdict: Verdict) -> None:
+    found = discoveries.discovery(verdict=verdict)
+    found = replace(found, settings={**found.settings, "effort": effort})
+    is_told = effort == "quick" and verdict in {Verdict.DOUBTFUL, Verdict.NO_SHARP_RANK}
+    assert ("Doubts" in said(verdict_of(found))) is is_told

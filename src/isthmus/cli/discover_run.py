@@ -160,12 +160,11 @@ def rows_of(request: DiscoverRequest, say: Callable[[str], None]) -> Rows:
         column = error.__cause__
         if not isinstance(column, ColumnError):
             raise
-        if not column.is_missing:
-            raise DataError(f"{error} Or --leave-out NAME leaves a column out.") from error
-        if request.drop_missing or request.impute:
-            raise
-        text = f"{error} Or --drop-missing leaves such rows out, and --impute fills inputs."
-        raise DataError(text) from error
+        ways = [] if column.is_missing else ["--leave-out NAME leaves a column out"]
+        if not (request.drop_missing or request.impute) and any(one.is_missing for one in column.problems):
+            what = "such rows" if column.is_missing else "rows of missing cells"
+            ways.append(f"--drop-missing leaves {what} out, and --impute fills inputs")
+        raise DataError(f"{error} Or {'; '.join(ways)}." if ways else str(error)) from error
     if named := loss_option(request.loss):
         rows = dataclasses.replace(rows, loss=named.name)
     _checked(rows, request)

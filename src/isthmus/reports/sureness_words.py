@@ -6,10 +6,12 @@ The other sentences, and their order: `verdict`.
 from isthmus.discovery import Discovery
 from isthmus.discovery.halves import RANK_KINDS
 from isthmus.discovery.remedies.anew import EveryRowHeldOut
+from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.remedies.training import OneFewer
 from isthmus.reports.words import percent
 from isthmus.theory import RankEstimate, Verdict
 
+LEFT_IN_DOUBT = {Verdict.DOUBTFUL, Verdict.NO_SHARP_RANK}  # which more work may settle
 _MOST_SHARES = 8  # ranks whose accuracy is told in words; `Discovery.scree` has all
 
 
@@ -83,7 +85,10 @@ def stability_sentence(found: Discovery) -> str:
 
 
 def remedies_sentence(found: Discovery) -> str:
-    """What was done about doubts, in one sentence."""
+    """What was done about doubts, in one sentence; that nothing was, where quick effort left the answer in doubt."""
+    if not found.remedies:
+        is_left = found.settings.get("effort") == Effort.QUICK.value and found.verdict in LEFT_IN_DOUBT
+        return "quick effort works on none of them; the default effort does" if is_left else ""
     parts = list[str]()
     for one in found.remedies:
         verdict = Verdict[str(one["verdict"])].value.partition(":")[0]

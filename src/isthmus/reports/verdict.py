@@ -73,8 +73,7 @@ def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> Ver
     lines.append(Line("Proved", interval_sentence(found.interval)))
     if found.depth_path is not None:
         lines.append(Line("Depth", depth_sentence(found.depth_path)))
-    if found.remedies:
-        lines.append(Line("Doubts", remedies_sentence(found)))
+    lines.append(Line("Doubts", remedies_sentence(found)))
     if found.control is not None:
         lines.append(Line("Control", _control(found.control)))
     return VerdictText(_headline(found), tuple(Line(line.label, sentence(line.text)) for line in lines if line.text))

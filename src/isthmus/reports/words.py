@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+_ROUNDING = 1e-13
 _MOST_DIGITS = 17  # that tell float64 apart
 
 
@@ -33,8 +34,11 @@ def dimensions(count: int) -> str:
 
 
 def percent(share: float) -> str:
-    """A share to two digits, but from 99 % on to as many as tell it from all: "4.1 %", "99.6 %", "99.96 %", "150 %"."""
-    if not share < 1:
+    """A share to two digits, but from 99 % on to as many as tell it from all: "4.1 %", "99.6 %", "99.96 %", "150 %".
+
+    What differs from all by rounding alone is all.
+    """
+    if not share < 1 - _ROUNDING:
         return f"{100 * share:.0f} %"
     digits = 2 if share < 0.99 else 3
     while (text := f"{100 * share:.{digits}g}") == "100" and digits < _MOST_DIGITS:

@@ -75,7 +75,10 @@ def column_summary(
 def target_tails(y: Float64[np.ndarray, "n q"], names: Sequence[str]) -> list[str]:
     """Sentences about targets, as they are predicted, a few rows of which decide what is learnt and what is lost."""
     lighter, other = _heavy(y, range(y.shape[1]))
-    advice = ((lighter, "Take their logarithms (log)"), (other, "Look at these rows, or take the Huber loss"))
+    advice = (
+        (lighter, "Take their logarithms (log, --log)"),
+        (other, 'Look at these rows, or take the Huber loss (loss="huber", --loss huber)'),
+    )
     return [
         f"Of {listing((quoted(names[i]) for i in places), 'target')} a few rows hold most of the variance. {what}."
         for places, what in advice if places

@@ -45,7 +45,10 @@ def heldout_rows(
         DataError: labels do not number the rows, or all rows share one label, or both `groups` and `ordered`.
     """
     if groups is not None and ordered:
-        raise DataError("discover(groups=..., ordered=True): give one of the two; groups already keep rows together.")
+        raise DataError(
+            "discover(groups=..., ordered=True), --groups and --ordered: give one of the two; groups already keep rows "
+            "together."
+        )
     rng = np.random.default_rng(seed)
     if groups is not None:
         return _whole_groups(np.asarray(groups), num_rows, fraction, seed)
