@@ -8,6 +8,8 @@ from isthmus.errors import DataError, DataWarning
 from isthmus.tasks import read_table
 from isthmus.tasks.columns import ColumnError
 from isthmus.tasks.files import columns_beside
+from isthmus.tasks.files_alike import inputs_like
+from isthmus.tasks.input_columns import columns_of, recorded
 from isthmus.tasks.table_options import TableOptions
 
 TABLE = "a,b,s,y\n1,2,u,1\n,3,v,2\n4,,u,3\n5,6,,4\n7,8,u,\n2,1,v,5\n"
@@ -152,3 +154,40 @@ def test_lines_of_separators_alone_at_the_end_are_no_rows(tmp_path: Path, end: s
     (tmp_path / "d.csv").write_text(body + ",,,\n" + "7,1,u,1\n")  # in between they may be missing rows
     with pytest.raises(DataError, match="missing value or NaN in row 21"):
         read_table(tmp_path / "d.csv", target="y")
+
+
+def test_other_rows_are_filled_as_those_of_the_run_were(path: Path, tmp_path: Path) -> None:
+    """A run of a filled table could not be applied to that table; medians are those of its rows, not of the others."""
+    with pytest.warns(DataWarning, match="were filled"):
+        task = read_table(path, options=TableOptions(impute=True, leave_out=("y",)))
+    columns = columns_of(task.x_names, [dict(one) for one in recorded(task.x_columns)])
+    assert columns == task.x_columns
+    told = r"'a' \(1 cell\), 'b' \(1 cell\), 's' \(1 cell\) were filled as the run's own"
+    with pytest.warns(DataWarning, match=told):
+        names, same = inputs_like(path, lambda _names: task.x_columns, recorded=task.x_columns)
+    np.testing.assert_array_equal(same, task.x)
+    assert names == task.x_names
+    others = tmp_path / "others.csv"
+    others.write_text("a,b,s\n100,,v\n,200,\n300,1,u\n")
+    with pytest.warns(DataWarning, match="as the run's own"):
+        _names, new = inputs_like(others, lambda _names: task.x_columns, recorded=task.x_columns)
+    np.testing.assert_array_equal(new, [[100, 3, 0, 1], [4, 200, 1, 0], [300, 1, 1, 0]])
+
+
+def test_rows_of_a_run_that_filled_nothing_are_not_filled(path: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "whole.csv"
+    whole.write_text("a,b\n1,2\n3,4\n5,7\n")
+    task = read_table(whole)
+    with pytest.raises(DataError, match="missing"):
+        inputs_like(path, lambda _names: task.x_columns, recorded=task.x_columns)
+
+
+def test_arrays_are_filled_too(tmp_path: Path) -> None:
+    file, numbers = tmp_path / "d.npy", np.arange(20.0).reshape(10, 2)
+    numbers[3, 1] = np.nan
+    np.save(file, numbers)
+    with pytest.warns(DataWarning, match="were filled"):
+        task = read_table(file, options=IMPUTE)
+    with pytest.warns(DataWarning, match="as the run's own"):
+        _names, same = inputs_like(file, lambda _names: task.x_columns, recorded=task.x_columns)
+    np.testing.assert_array_equal(same, task.x)

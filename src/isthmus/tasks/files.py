@@ -201,7 +201,7 @@ def columns_beside(
     names = found_names(names, content.names)
     check_present(content.names, names, str(path))
     table = content.whole(names)
-    x, made = input_columns(filled(table, str(path)) if options.impute else table, str(path), problems)
+    x, made = input_columns(filled(table, str(path))[0] if options.impute else table, str(path), problems)
     if problems:
         raise DataError(located(ColumnError(str(path), problems), content))
     sources = np.array([column.source for column in made], dtype=object)

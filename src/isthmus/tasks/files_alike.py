@@ -15,6 +15,7 @@ from isthmus.tasks.files import located
 from isthmus.tasks.formats import Content, WantedColumns, opened_content, read_content, say_unused
 from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.large_tables import LargeTable
+from isthmus.tasks.missing import filled_as
 from isthmus.tasks.names import as_named
 from isthmus.tasks.picture_folders import PictureFolder, picture_folder
 from isthmus.tasks.picture_listing import is_picture_folder
@@ -49,7 +50,8 @@ def inputs_like(
     say_unused(path, options)
     texts = {column.column for column in recorded if column.made is Made.ONE_HOT}
     sign = next((column.decimal for column in recorded if column.decimal), None)
-    options = replace(options, usual_decimal=sign)
+    fills = any(column.filled for column in recorded) and not options.drop_missing
+    options = replace(options, usual_decimal=sign, impute=fills)
     reading = WantedColumns(options, as_text=texts, keep={column.source for column in recorded})
     content = read_content(path, reading) if texts else opened_content(path, reading)
     if isinstance(content, Content):
@@ -79,11 +81,13 @@ def _on_disk_like(
 
 def _columns_like(content: Content, columns: Sequence[InputColumn], path: Path) -> tuple[tuple[str, ...], np.ndarray]:
     found: dict[str, np.ndarray] = {}
+    there = {c.source: cast(pd.Series, content.table[c.source]) for c in columns if c.source in content.table.columns}
+    there = filled_as(there, {c.source: c.filled for c in columns}, str(path))
     try:
         for column in columns:
-            if column.name in found or column.source not in content.table.columns:
+            if column.name in found or column.source not in there:
                 continue
-            cells = cast(pd.Series, content.table[column.source])
+            cells = there[column.source]
             if column.made is Made.ONE_HOT:
                 same = [other for other in columns if other.made is Made.ONE_HOT and other.column == column.column]
                 made = one_hot_as(cells, [other.value for other in same], str(path))

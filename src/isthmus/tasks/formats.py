@@ -68,7 +68,11 @@ class Content:
     def inputs(self, names: Sequence[str], where: str, problems: list[CellProblem], *, impute: bool) -> Inputs:
         """Some columns as numbers, and how each was made; what cannot be used is added to the problems."""
         table = self.whole(names)
-        return input_columns(filled(table, where) if impute else table, where, problems)
+        if not impute:
+            return input_columns(table, where, problems)
+        table, fills = filled(table, where)
+        x, made = input_columns(table, where, problems)
+        return x, tuple(replace(column, filled=fills.get(column.source, "")) for column in made)
 
 
 @dataclass(frozen=True, slots=True)

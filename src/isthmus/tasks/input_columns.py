@@ -34,6 +34,7 @@ class InputColumn:
             empty.
         value: that value, 1 where the cell is it and 0 elsewhere.
         decimal: the decimal sign of the numbers, where they were text and it was proven or said; else empty.
+        filled: what stands in the place of a missing cell, where these were filled in; else empty.
     """
 
     name: str
@@ -41,6 +42,7 @@ class InputColumn:
     column: str = ""
     value: str = ""
     decimal: str = ""
+    filled: str = ""
 
     @property
     def source(self) -> str:
@@ -52,7 +54,7 @@ def recorded(columns: Sequence[InputColumn]) -> tuple[dict[str, str], ...]:
     """The columns in terms of JSON, one entry for each input, without its name, which stands beside."""
     return tuple(
         {"made": c.made.value, **{name: getattr(c, name) for name in _KEPT.get(c.made, ())}}
-        | ({"decimal": c.decimal} if c.decimal else {})
+        | {name: value for name in ("decimal", "filled") if (value := getattr(c, name))}
         for c in columns
     )
 
@@ -69,8 +71,9 @@ def columns_of(names: Sequence[str], record: object) -> tuple[InputColumn, ...] 
         assert isinstance(record, list | tuple)
         entries = [entry for entry in record if isinstance(entry, Mapping)]
         assert all(entry.get("decimal", "") in _SIGNS for entry in entries)
+        others = ("column", "value", "decimal", "filled")
         return tuple(
-            InputColumn(name, Made(entry["made"]), *(str(entry.get(k, "")) for k in ("column", "value", "decimal")))
+            InputColumn(name, Made(entry["made"]), *(str(entry.get(key, "")) for key in others))
             for name, entry in zip(names, entries, strict=True)
         )
     except (AssertionError, KeyError, ValueError) as error:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections import Counter
+from collections.abc import Mapping
 from typing import cast
 
 import numpy as np
@@ -37,21 +38,27 @@ def complete_rows(table: pd.DataFrame, apart: pd.DataFrame | None, where: str) -
     return rows
 
 
-def filled(table: pd.DataFrame, where: str) -> pd.DataFrame:
+def filled(table: pd.DataFrame, where: str) -> tuple[pd.DataFrame, dict[str, str]]:
     """The table with the median, or the most frequent text, where a cell is missing; a DataWarning says where.
 
     Columns without any cell are left as they are.
+
+    Returns:
+        The table; by column what stands, or would stand, in the place of a missing cell, as text.
     """
-    found, told, labels = table.copy(deep=False), list[str](), list[str]()
+    found, told, labels, fills = table.copy(deep=False), list[str](), list[str](), dict[str, str]()
     for place, name in enumerate(table.columns):
         column = cast(pd.Series, table.iloc[:, place])
         absent = column.isna().to_numpy()
-        if not absent.any() or absent.all():
+        if absent.all():
             continue
         present = column.to_numpy(dtype=object)[~absent]
         numbers = np.array([as_number(cell) for cell in present])
         is_text = bool(np.isnan(numbers).any())
         value = Counter(present.tolist()).most_common(1)[0][0] if is_text else float(np.median(numbers))
+        fills[str(name)] = str(value) if is_text else repr(value)
+        if not absent.any():
+            continue
         if is_text and 2 * absent.sum() > len(absent):  # as where a label stands in the first row that it holds for
             labels.append(quoted(name))
         found.isetitem(place, column.astype(object).where(~absent, value).infer_objects())
@@ -62,10 +69,23 @@ def filled(table: pd.DataFrame, where: str) -> pd.DataFrame:
             "text. Where a label stands once for several rows write it in each of them, or leave the column out."
         )
     if told:
-        warnings.warn(
-            f"{where}: missing cells of {listing(told, 'column', shown=10)} were filled with the median, or with the "
-            "most frequent text.",
-            DataWarning,
-            stacklevel=outside(),
-        )
+        _tell(f"{where}: missing cells of {listing(told, 'column', shown=10)} were filled with the median, or with the "
+              "most frequent text.")  # fmt: skip
+    return found, fills
+
+
+def filled_as(columns: Mapping[str, pd.Series], fills: Mapping[str, str], where: str) -> dict[str, pd.Series]:
+    """Columns of other rows, missing cells filled with what stood in their place before; a DataWarning says where."""
+    found, told = dict(columns), list[str]()
+    for name, column in columns.items():
+        absent = column.isna().to_numpy()
+        if fills.get(name) and absent.any():
+            found[name] = column.astype(object).where(~absent, fills[name])
+            told.append(f"{quoted(name)} ({counted(int(absent.sum()), 'cell')})")
+    if told:
+        _tell(f"{where}: missing cells of {listing(told, 'column', shown=10)} were filled as the run's own were.")
     return found
+
+
+def _tell(text: str) -> None:
+    warnings.warn(text, DataWarning, stacklevel=outside())
