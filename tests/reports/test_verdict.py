@@ -177,7 +177,7 @@ def test_a_set_of_all_ranks_is_said_to_tell_nothing() -> None:
     found = discoveries.discovery(verdict=Verdict.DOUBTFUL)
     wide = replace(found, readings={**found.readings, "jacobian_rank": found.most_rank, "scree_rank": 1})
     assert wide.rank_set == tuple(range(found.most_rank + 1))
-    assert "no rank can be left out" in said(verdict_of(wide))["Probability"]
+    assert "can leave no rank out" in said(verdict_of(wide))["Probability"]
     sure = replace(found, verdict=Verdict.CONFIDENT)
     assert len(sure.rank_set) < found.most_rank
     assert "the truth was" in said(verdict_of(sure))["Probability"]

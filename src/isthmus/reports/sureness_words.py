@@ -28,7 +28,7 @@ def probability_sentence(found: Discovery) -> str:
     told = f"{percent(share)} that this is right, by {known.tasks} tasks of known rank (estimate)"
     low, high = ranks[0], ranks[-1]
     if low <= 1 < high == found.most_rank:
-        return f"{told}; of such tasks no rank can be left out."
+        return f"{told}; a set that holds the truth in 95 of 100 such tasks can leave no rank out."
     among = f"{low}" if low == high else f"among {low} to {high}"
     return f"{told}; in 95 of 100 such tasks the truth was {among}."
 
