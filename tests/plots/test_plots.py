@@ -496,3 +496,23 @@ def test_a_path_is_drawn_through_the_layers_that_share_components() -> None:
     assert len(shared) == 3
     np.testing.assert_array_equal(np.asarray(lines.get_segments()), shared.transpose(1, 0, 2))
     assert ax.get_title() == "layers 1 to 3"
+
+
+def test_of_many_inputs_some_are_named_by_what_they_are_called() -> None:
+    """Wavelengths had been numbered 0, 50, 100."""
+    names = [f"{400 + 2 * i}nm" for i in range(200)]
+    table = xr.Dataset(
+        {"attribution": (("coordinate", "input"), np.ones((2, 200)))}, coords={"coordinate": [1, 2], "input": names}
+    )
+    ax = plots.attributions(table)
+    ticks = {int(place): label.get_text() for place, label in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)}
+    assert 10 <= len(ticks) <= 24
+    assert all(label == names[place] for place, label in ticks.items())
+
+
+@pytest.mark.parametrize(("above", "drawn_ones"), [(2, 8), (40, 60), (250, 256)])
+def test_a_spectrum_of_many_zeros_is_drawn_as_far_as_it_says_something(above: int, drawn_ones: int) -> None:
+    values = np.where(np.arange(256) < above, 0.99 ** np.arange(256), 0.0)
+    ax = plots.jacobian_spectrum(xr.Dataset({"jacobian_singular_values": (("sample", "component"), values[None])}))
+    assert len(np.asarray(ax.get_lines()[0].get_xdata())) == drawn_ones
+    assert ax.get_xlabel() == f"component of the Jacobian{', of 256' if drawn_ones < 256 else ''}"

@@ -129,8 +129,8 @@ def _cells(table: xr.DataArray, column: str, ax: Axes, *, most: float | None = N
     ax.grid(visible=False)
     labelled = range(0, rows, -(-rows // _NAMES))  # of many coordinates every second, third, ...
     ax.set_yticks(labelled, [plain_text(table["coordinate"].values[i]) for i in labelled])
-    if columns <= _NAMES:
-        ax.set_xticks(range(columns), [plain_text(name) for name in table[column].values], rotation=60, ha="right")
+    named = range(0, columns, -(-columns // _NAMES))  # as of the coordinates: pixels and wavelengths are many
+    ax.set_xticks(named, [plain_text(table[column].values[i]) for i in named], rotation=60, ha="right")
     if numbered:
         for (i, j), value in np.ndenumerate(values):
             ax.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=SMALL - 1, color=INK)

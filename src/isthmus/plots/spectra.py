@@ -23,7 +23,7 @@ from isthmus.plots.style import (
 
 _FLOOR = 1e-6
 _MOST_COMPONENTS = 24  # unless the rank lies beyond
-_BEHIND = 6  # directions behind the rank that have room
+_BEHIND = 6  # directions behind the rank, or at the floor, that have room
 
 
 @in_own_settings
@@ -100,6 +100,8 @@ def jacobian_spectrum(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int 
     )
     relative = np.clip(values / np.where(values[:, :1] > 0, values[:, :1], np.nan), _FLOOR, None)
     relative = relative[:, ~np.isnan(relative).all(axis=0)]
+    whole = relative.shape[1]
+    relative = relative[:, : _drawn(relative, rank)]  # hundreds of zeros leave no room for what is not
     components = np.arange(1, relative.shape[1] + 1)
     if relative.size:
         low, middle, high = np.nanquantile(relative, [0.1, 0.5, 0.9], axis=0)
@@ -109,11 +111,18 @@ def jacobian_spectrum(dataset: xr.Dataset, ax: Axes | None = None, *, rank: int 
     ax.set_yscale("log")
     if relative.size and np.nanmin(relative) <= _FLOOR:
         floor(ax, _FLOOR, "a millionth or less")
-    ax.set_xlabel("component of the Jacobian")
+    ax.set_xlabel(f"component of the Jacobian{f', of {whole}' if relative.shape[1] < whole else ''}")
     ax.set_ylabel("singular value / first")
     mark_rank(ax, rank, between=True)
     whole_numbers(ax)
     return ax
+
+
+def _drawn(relative: np.ndarray, rank: int | None) -> int:
+    """How many components are drawn: those above the floor at some point, and half as many behind them."""
+    above = np.flatnonzero((relative > _FLOOR).any(axis=0))
+    last = max(int(above[-1]) + 1 if len(above) else 0, rank or 0)
+    return last + max(_BEHIND, last // 2)
 
 
 @in_own_settings
