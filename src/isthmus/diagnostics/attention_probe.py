@@ -58,8 +58,7 @@ class _Written(Listener):
         if not parts:
             return None
         noise = SHARPNESS * torch.randn(z.shape, generator=chance, dtype=torch.float64)
-        for _ in range(self.turn.values + 1):
-            weights = 0.5 + torch.rand(z.shape[:-1], generator=chance, dtype=torch.float64)
+        weights = 0.5 + torch.rand(2, *z.shape[:-1], generator=chance, dtype=torch.float64)[self.turn.values]
         out = z.clone()
         for role, split in parts:
             rows: HeadRows = getattr(split, role)
