@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from isthmus.discovery.choices import AS_READ, HARDLY, LEFT_OVER_ERROR
+from isthmus.discovery.choices import AS_READ, HARDLY, LEFT_OVER_ERROR, NOTHING_LEFT
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.evidence.leftovers import leftover
 from isthmus.discovery.findings import Findings
@@ -72,24 +72,36 @@ def against_sets_of_rows(found: Discovery, sample: Sample) -> Discovery:
 
 
 def against_leftovers(found: Discovery, findings: Findings) -> Discovery:
-    """Of an index rank by squares; in doubt where what it leaves over depends on other combinations, as none should."""
+    """In doubt where what an answer by squares leaves over depends on other combinations, as none should.
+
+    Of an index rank; of a linear map also where it leaves little, and of several targets what none of its outputs
+    can: a network leaves what its training does, a linear map leaves all that is bent.
+    """
     family, here = findings.family, findings.scree.get(found.rank)
     problem, settings = family.problem, family.settings
     exchangeable = problem.weight is None and not settings.ordered
-    asked = settings.rank_kind is INDEX and problem.loss.is_quadratic and not problem.autoencoding
-    if here is None or not asked or not exchangeable or found.heldout_error < LEFT_OVER_ERROR:
+    is_linear = found.is_linear and findings.whole is not None
+    asked = (settings.rank_kind is INDEX or is_linear) and problem.loss.is_quadratic and not problem.autoencoding
+    least = NOTHING_LEFT if is_linear else LEFT_OVER_ERROR
+    if here is None or not asked or not exchangeable or found.heldout_error < least:
         return found
     x, y = (torch.cat(parts).double() for parts in ((problem.x, problem.x_held), (problem.y, problem.y_held)))
     network = (findings.whole or family.written(family.network_of(here))).double()
     with torch.no_grad():
         residuals = y - network(x)
-    other = leftover(x.numpy(), network.weights[0].detach().numpy(), residuals.numpy(), seed=settings.seed)
+        if settings.rank_kind is not INDEX:  # a bent coordinate moves along the outputs of the map
+            basis = torch.linalg.qr(network.weights[-1]).Q
+            residuals = residuals - residuals @ basis @ basis.mT
+    rows = network.weights[0].detach().numpy()
+    columns = problem.inputs.restore(x.numpy()) if is_linear else None
+    other = leftover(x.numpy(), rows, residuals.numpy(), seed=settings.seed, columns=columns)
     if other is None or not other.counts:
         return found
     return _in_doubt(
         found,
-        f"What is left over depends on other combinations of the inputs too ({other.share:.1%} of it, "
-        f"{other.deviations:.0f} standard deviations above chance): there are more, weak ones.",
+        f"What {'the linear map leaves' if is_linear else 'is left'} over depends on other combinations of the inputs "
+        f"too ({other.share:.1%} of it, {other.deviations:.0f} standard deviations above chance): there are more, weak "
+        "ones.",
     )
 
 

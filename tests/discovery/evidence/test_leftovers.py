@@ -67,3 +67,51 @@ def test_an_answer_that_misses_a_weak_combination_is_in_doubt_and_says_so() -> N
     assert "depends on other combinations of the inputs too" in found.reasons[-1]
     weighted = isthmus.discover(X, y, sample_weight=np.ones(N), **asked)  # pyright: ignore[reportArgumentType]
     assert "other combinations" not in " ".join(weighted.reasons), "residuals of weighted rows are not asked"
+
+
+def linear_map(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A of the least squares, and what they leave."""
+    lifted = np.column_stack([x, np.ones(len(x))])
+    found = np.linalg.lstsq(lifted, y, rcond=None)[0]
+    return found[:-1].T, y - lifted @ found
+
+
+@pytest.mark.parametrize("frequency", [1.5, 3.0, 5.0])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_weak_wave_of_a_column_that_a_linear_map_leaves_is_seen(frequency: float, turned: bool) -> None:
+    """y = 2 x0 + .1 cos 3 x1 had been linear, for sure; the rows that are searched may be turned."""
+    a, residuals = linear_map(X, 2 * X[:, :1] + 0.1 * np.cos(frequency * X[:, 1:2]) + 0.02 * NOISE[:, :1])
+    turn = np.linalg.qr(RNG.normal(size=(D, D)))[0] if turned else np.eye(D)
+    found = leftover(X @ turn, a @ turn, residuals, columns=X)
+    assert found is not None
+    assert found.counts
+
+
+@pytest.mark.parametrize("kind", ["noise", "unequal", "its own wave", "rounded"])
+@pytest.mark.parametrize("inputs", ["normal", "uniform", "whole numbers"])
+def test_what_a_linear_map_may_leave_is_no_other_combination(kind: str, inputs: str) -> None:
+    rng = np.random.default_rng(3)
+    draw = {"normal": rng.normal, "uniform": rng.uniform, "whole numbers": lambda size: rng.integers(0, 4, size) * 1.0}
+    x = np.asarray(draw[inputs](size=(N, 6)))
+    z = x @ rng.normal(size=(6, 1))
+    left = {
+        "noise": 0.1 * rng.normal(size=(N, 1)),
+        "unequal": 0.1 * rng.normal(size=(N, 1)) * (1 + np.abs(x[:, :1])),
+        "its own wave": 0.05 * np.cos(3 * z / z.std()) + 0.01 * rng.normal(size=(N, 1)),
+        "rounded": np.round(z, 1) - z,
+    }
+    a, residuals = linear_map(x, z + left[kind])
+    found = leftover(x, a, residuals, columns=x)
+    assert found is None or not found.counts
+
+
+@pytest.mark.slow
+def test_a_task_with_a_weak_wave_is_not_called_linear_for_sure() -> None:
+    """Of 600 rows of 8 columns; without the wave it is, and a bent coordinate is none."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(600, 8))
+    wave = isthmus.discover(x, 2 * x[:, 0] + 0.1 * np.cos(3 * x[:, 1]), effort="quick", workers=1)
+    assert wave.verdict is not Verdict.CONFIDENT
+    assert any("linear map leaves over depends on other combinations" in reason for reason in wave.reasons)
+    plain = isthmus.discover(x, 2 * x[:, 0] + 0.02 * rng.normal(size=600), effort="quick", workers=1)
+    assert plain.verdict is Verdict.CONFIDENT

@@ -5,19 +5,22 @@ rows together still do. Who asks, and what is said of it: `answer_doubts`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isthmus.discovery.choices import LEFT_OVER, LEFT_OVER_SURE
+from isthmus.discovery.choices import LEFT_BENT, LEFT_OVER, LEFT_OVER_SURE
 
 FLIPS = 60  # of the signs of all rows, which say what chance does
 DEGREE = 3  # of the polynomials in the coordinates that a network may have bent too little
 ROWS_FOR_EACH_COLUMN = 4  # below which everything depends on everything
 MOST_PRODUCTS = 2e7  # rows times squared columns up to which squares of combinations are looked at too
+FEW_VALUES = 12  # of a column, up to which waves of it are any function of it, also what rounding makes of a target
 DEPENDENT = 1e-8  # relative singular value below which columns depend on each other
+# waves over the spread of a column: of combinations at all frequencies that those of columns may come near
+DENSE, COARSE_WAVES = np.arange(0.5, 8.5, 0.5), np.array([1.0, 2.0, 3.0, 4.5, 6.0])
 Array = NDArray[np.float64]
 
 
@@ -28,19 +31,26 @@ class Leftover:
     Attributes:
         share: of their variance, beyond what chance explains.
         deviations: how many standard deviations that is above chance.
+        least: the share from which it counts.
     """
 
     share: float
     deviations: float
+    least: float = LEFT_OVER
 
     @property
     def counts(self) -> bool:
         """Whether it is surely there, and as large as what tells two ranks apart."""
-        return self.share > LEFT_OVER and self.deviations > LEFT_OVER_SURE
+        return self.share > self.least and self.deviations > LEFT_OVER_SURE
 
 
-def leftover(x: Array, rows: Array, residuals: Array, *, seed: int = 0) -> Leftover | None:
+def leftover(
+    x: Array, rows: Array, residuals: Array, *, seed: int = 0, columns: Array | None = None
+) -> Leftover | None:
     """How far residuals depend on what of the inputs the combinations A x do not hold, linearly or by a square.
+
+    With `columns` also by powers and waves of single ones; of the combinations these are held too, which is right of
+    residuals of a linear map: what a network leaves is how its training ended.
 
         u = the inputs less their regression on polynomials of A x, whitened;   e = the residuals, less theirs
         linear: sum_i |mean(e u_i)|^2 / mean |e|^2;   square: that of e on (v . u)^2, with v the eigenvector of
@@ -53,13 +63,15 @@ def leftover(x: Array, rows: Array, residuals: Array, *, seed: int = 0) -> Lefto
         rows: A (k, d).
         residuals: targets less predictions (n, q).
         seed: of the signs.
+        columns: as they were measured (n, p); x may be turned.
 
     Returns:
-        The surer of the two; None where rows are too few, or no direction is left.
+        The surest of these; None where rows are too few, or no direction is left.
 
     Source: principal Hessian directions (Li 1992) of residuals. Test: discovery/evidence/test_leftovers.
     """
-    held = np.linalg.qr(_polynomials(x @ rows.T))[0]
+    z = x @ rows.T
+    held = _basis(np.column_stack([_polynomials(z), _waves(z, DENSE)]) if columns is not None else _polynomials(z))
     left, sizes, _ = np.linalg.svd(_less(x - x.mean(0), held), full_matrices=False)
     u = left[:, sizes > DEPENDENT * max(np.linalg.norm(x - x.mean(0), 2), 1e-300)] * len(x) ** 0.5
     e = _less(residuals, held)
@@ -68,10 +80,16 @@ def leftover(x: Array, rows: Array, residuals: Array, *, seed: int = 0) -> Lefto
     measures: list[Callable[[Array], float]] = [lambda e: float(np.square(u.T @ e / len(u)).sum())]
     if u.size * u.shape[1] <= MOST_PRODUCTS:
         measures.append(lambda e: max(_squared(u, column) for column in e.T))
+    many = [one[:, None] for one in columns.T if len(np.unique(one)) > FEW_VALUES] if columns is not None else []
+    single = [_basis(_less(_waves(one, COARSE_WAVES), held)) for one in many]
+    if single and max(one.shape[1] for one in single) <= len(x) / ROWS_FOR_EACH_COLUMN:
+        measures.append(lambda e: max(float(np.square(one.T @ e).sum() / len(e)) for one in single))
     rng = np.random.default_rng(seed)
     flipped = [e * rng.choice([-1.0, 1.0], size=(len(e), 1)) for _ in range(FLIPS)]
-    total = float(np.square(e).mean(0).sum())
-    return max((_against_chance(measure, e, flipped, total) for measure in measures), key=lambda one: one.deviations)
+    # waves that are held leave what the combinations are off by, which is small beside all that is left over
+    total = float(np.square(residuals - residuals.mean(0) if columns is not None else e).mean(0).sum())
+    found = max((_against_chance(measure, e, flipped, total) for measure in measures), key=lambda one: one.deviations)
+    return replace(found, least=LEFT_BENT) if columns is not None else found
 
 
 def _against_chance(measure: Callable[[Array], float], e: Array, flipped: list[Array], total: float) -> Leftover:
@@ -85,6 +103,19 @@ def _squared(u: Array, e: Array) -> float:
     values, vectors = np.linalg.eigh((u * e[:, None]).T @ u / len(u))
     square = np.square(u @ vectors[:, np.abs(values).argmax()])
     return float(np.square((e * (square - square.mean())).mean()) / max(square.var(), 1e-300))
+
+
+def _waves(z: Array, frequencies: Array) -> Array:
+    """Powers and waves of each column, none of several."""
+    z = (z - z.mean(0)) / np.maximum(z.std(0), 1e-300)
+    phases = [z * frequency for frequency in frequencies]
+    return np.column_stack([z**2, z**3, *map(np.sin, phases), *map(np.cos, phases)])
+
+
+def _basis(columns: Array) -> Array:
+    """Orthonormal columns of the same span."""
+    left, sizes, _ = np.linalg.svd(columns, full_matrices=False)
+    return left[:, sizes > DEPENDENT * max(float(sizes.max(initial=0.0)), 1e-300)]
 
 
 def _less(values: Array, held: Array) -> Array:
