@@ -139,3 +139,12 @@ def test_labels_of_what_rows_belong_to_are_no_measurements() -> None:
     text = np.column_stack([x[:, 0], np.eye(40)[np.repeat(np.arange(40), sizes)]])
     assert ties(text, None, columns)[0].startswith("Each value of column 'run' stands in neighbouring rows alone.")
     assert ties(text[rng.permutation(len(text))], None, columns) == []
+
+
+def test_many_columns_that_are_the_same_as_others_take_one_line() -> None:
+    """A picture that is symmetric had 98."""
+    few = said(**{f"c{i}": (i + 2.0) * A[:, 0] for i in range(5)})
+    assert len(few.splitlines()) == 5
+    many = said(**{f"c{i}": (i + 2.0) * A[:, 0] for i in range(98)})
+    assert many.startswith("98 columns are the same as others but for scale and origin: 'c0' as 'a', 'c1' as ")
+    assert many.endswith(" and 93 more.")

@@ -15,7 +15,7 @@ from isthmus.tasks.input_columns import InputColumn, Made
 from isthmus.tasks.names import quoted
 
 HEAVY = 20.0  # excess kurtosis above which a few rows hold most of a variance; that of an exponential law is 6
-_LISTED = 5  # classes by name
+_LISTED = 5  # classes, and columns that are the same as others, by name
 _FLAT = 1e-24  # of the largest number squared: a variance of rounding
 _TAILS = "heavy tails, a few rows hold most of the variance"
 _LEAST_LABELS = 10  # different ones
@@ -65,8 +65,14 @@ def column_summary(
 
     note(counting, "rises by one from row to row, a number of the row perhaps: leave it out if it is no measurement")
     note(clocks, "rises from row to row: a clock is no state, and would be a dimension of its own; then leave it out")
-    for first, second in doubles(x, moving):
-        note([second], f"the same as {quoted(columns[first].name)} but for scale and origin")
+    same = doubles(x, moving)
+    if len(same) <= _LISTED:
+        for first, second in same:
+            note([second], f"the same as {quoted(columns[first].name)} but for scale and origin")
+    else:
+        pairs = [f"{quoted(columns[second].name)} as {quoted(columns[first].name)}" for first, second in same[:_LISTED]]
+        more = f"{', '.join(pairs)} and {len(same) - _LISTED} more"
+        said.append(f"{len(same)} columns are the same as others but for scale and origin: {more}.")
     note(lighter, f"{_TAILS}: take logarithms")
     note(other, f"{_TAILS}: look at these rows")
     return said
