@@ -11,7 +11,7 @@ import torch
 import isthmus
 from isthmus.discovery.halves import INDEX, MODE
 from isthmus.errors import PlanError, SweepError
-from isthmus.sweeps import SweepProgress, sweep
+from isthmus.sweeps import SweepProgress, sweep, worker
 from isthmus.sweeps.execution import compute
 from isthmus.sweeps.folder import SweepFolder
 from isthmus.sweeps.index import Index, Status
@@ -321,3 +321,22 @@ def test_a_worker_makes_no_folder_anew_that_was_moved_while_it_worked(tmp_path: 
     assert report.ending is Ending.UNWRITABLE
     assert "was moved, removed or replaced" in report.error
     assert not folder.exists()
+
+
+def test_a_worker_whose_folder_goes_before_it_begins_reports_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "sweep"
+    store, run = Store.make(folder), tiny(seed=[0]).runs()[0]
+    job = Job(run.id, run.settings, None, str(folder), store.token, versions())
+    seen = worker.check_stays
+
+    def looked(place: str) -> None:
+        seen(place)
+        monkeypatch.setattr(worker, "_place", lambda *_: (folder, True))
+        folder.rename(tmp_path / "elsewhere")
+
+    monkeypatch.setattr(worker, "check_stays", looked)
+    report = execute(job, scratch=tmp_path / "scratch", tell=lambda _telling: None, stop=lambda: False)
+    assert report.ending is Ending.UNWRITABLE
+    assert "was moved, removed or replaced" in report.error

@@ -134,3 +134,18 @@ def test_folders_are_made_where_one_asks_whether_they_stay() -> None:
     # the one who looks; those who make the very folder that is then to stay
     allowed = {"writing/staying.py", "writing/folder_lock.py", "sweeps/store.py"}
     assert {place.partition(":")[0] for place in found} == allowed, found
+
+
+def test_a_block_that_begins_once_the_folder_is_gone_says_so_where_another_is_in_it(tmp_path: Path) -> None:
+    """A worker that took its next run between the moving and the driver's next look had ended in FileNotFoundError."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    elsewhere, first = tmp_path / "elsewhere", staying(folder)
+    first.__enter__()
+    folder.rename(elsewhere)
+    with pytest.raises(FolderMoved, match="put it back"):
+        staying(folder).__enter__()
+    elsewhere.rename(folder)
+    first.__exit__(None, None, None)
+    with pytest.raises(FileNotFoundError):
+        staying(tmp_path / "none").__enter__()

@@ -131,6 +131,8 @@ def execute(job: Job, *, scratch: Path, tell: Callable[[Telling], None], stop: C
             return _executed(job, place, shared=shared, listener=telling_callback(job.id, tell, stop))
     except FolderMoved as error:
         return Report(job.id, Ending.UNWRITABLE, error=str(error))
+    except FileNotFoundError:  # between a look at it and the next; what a run raises is told by `_executed`
+        return Report(job.id, Ending.UNWRITABLE, error=f"{job.folder}: was moved, removed or replaced. Put it back.")
 
 
 def _executed(job: Job, place: Path, *, shared: bool, listener: Callable[[FitEvent], bool]) -> Report:

@@ -47,9 +47,14 @@ def staying(folder: str | os.PathLike[str]) -> Generator[None]:
     """While the block runs, writing below a folder is refused once something else, or nothing, is at its path.
 
     Raises:
-        FolderMoved: so it is at the end of a block that raises nothing. OSError: there is no such folder.
+        FolderMoved: so it is at the end of a block that raises nothing, or before it where another block is in it.
+        OSError: there is no such folder.
     """
-    stay = _Stay(Path(folder))
+    try:
+        stay = _Stay(Path(folder))
+    except FileNotFoundError:
+        check_stays(folder)
+        raise
     for path in stay.paths:
         _stays.setdefault(path, []).append(stay)
     try:

@@ -158,7 +158,7 @@ class Standardiser:
         more = f"; and {len(news) - 8} more sets" if len(news) > 8 else ""
         warnings.warn(
             f"linearly dependent: {listed}{more}. Which of them a combination uses is not determined; of all that are "
-            "the same on these rows the shortest is shown.",
+            "the same on these rows that of the least norm is shown, spread over all of them.",
             DataWarning,
             stacklevel=outside(),
         )
