@@ -333,3 +333,13 @@ def test_rows_that_are_put_together_at_once_end_with_a_chunk(tmp_path: Path) -> 
     array = ZarrArray(written(tmp_path / "x.zarr", X))
     assert array.rows_at_once % 300 == 0
     assert np.array_equal(array.read(slice(299, 301)), X[299:301])
+
+
+def test_a_pipe_in_the_place_of_a_chunk_is_refused(tmp_path: Path) -> None:
+    zarr.save_array(str(tmp_path / "a.zarr"), np.arange(20.0).reshape(10, 2), zarr_format=2)
+    assert read_table(tmp_path / "a.zarr").x.shape == (10, 2)
+    (chunk,) = (path for path in (tmp_path / "a.zarr").iterdir() if path.name[0].isdigit())
+    chunk.unlink()
+    os.mkfifo(chunk)
+    with pytest.raises(DataError, match="where a chunk of the array should be"):
+        read_table(tmp_path / "a.zarr")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from isthmus.figures.gallery import VERDICTS, preset_of
 from isthmus.writing.checksums import check_archive, check_tensors
 from isthmus.writing.regular import NotAFile, contents, regular
 
@@ -62,7 +63,6 @@ def readings(source: str) -> Iterator[int]:
             yield node.lineno
 
 
-@pytest.mark.slow
 def test_every_file_is_opened_behind_the_door() -> None:
     found = {path.relative_to(SRC).as_posix(): list(readings(path.read_text())) for path in SRC.rglob("*.py")}
     assert {path: lines for path, lines in found.items() if lines and path not in LOOKED} == {}
@@ -93,3 +93,8 @@ def test_what_is_no_file_is_not_opened(tmp_path: Path, kind: str) -> None:
     assert contents(tmp_path / "link") == b"x"
     with pytest.raises(IsADirectoryError):
         contents(tmp_path)
+
+
+def test_a_pipe_where_a_page_keeps_its_verdicts_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / VERDICTS)
+    assert preset_of(tmp_path) is None

@@ -20,6 +20,7 @@ from isthmus.reports.pictures import save_pictures
 from isthmus.reports.tables import TableText
 from isthmus.reports.words import VerdictText
 from isthmus.writing.atomic import write_text
+from isthmus.writing.regular import contents
 
 PAGE, VERDICTS, TABLE, PICTURES = "gallery.html", "verdicts.json", "verdicts.md", "pictures"
 # what is read first stands first: a telephone shows two or three columns and scrolls to the others
@@ -84,7 +85,7 @@ def gallery(
     if before:
         listed = ", ".join(f"{figure.number} {figure.name}" for figure in before)
         workshop.say(f"the page also shows what was computed here before: {listed}")
-    if (other := _preset_of(workshop.folder)) not in {None, preset.value}:
+    if (other := preset_of(workshop.folder)) not in {None, preset.value}:
         workshop.say(f"{PAGE}, {VERDICTS} and {TABLE} were of the preset {other} and are now of {preset.value}")
     shown = [*found, *(_finished(figure, figure.plan(preset), workshop) for figure in before)]
     _write(sorted(shown, key=lambda done: done.figure.number), preset, workshop.folder, command)
@@ -109,10 +110,10 @@ def _whole(figure: PaperFigure, plan: FigurePlan[object], workshop: Workshop) ->
     return Part(f"figure {figure.name}", settings, lambda _checkpoint, _hear: figure.compute(plan, workshop))
 
 
-def _preset_of(folder: Path) -> str | None:
+def preset_of(folder: Path) -> str | None:
     """That of the page in the folder, None where there is none or its verdicts cannot be read."""
     try:
-        return str(json.loads((folder / VERDICTS).read_bytes())["preset"])
+        return str(json.loads(contents(folder / VERDICTS))["preset"])
     except (OSError, ValueError, TypeError, LookupError):
         return None
 

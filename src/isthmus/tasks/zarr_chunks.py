@@ -14,6 +14,7 @@ from pathlib import Path
 
 from isthmus.errors import DataError
 from isthmus.tasks.zarr_heads import Head
+from isthmus.writing.regular import NotAFile, regular
 
 _NUMBER = re.compile("0|[1-9][0-9]{0,18}")
 _AT_ONCE = 2**20  # bytes that are unpacked to be counted
@@ -89,10 +90,12 @@ def chunk_content(place: Path, head: Head) -> bytes | None:
     """
     size, packing = head.chunk_bytes, head.packing
     try:
-        with place.open("rb") as stream:
+        with regular(place).open("rb") as stream:
             content = stream.read(2 * size + _SLACK)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except NotAFile as error:
+        raise DataError(f"{place}: {error}, where a chunk of the array should be. Take it out.") from error
     body = content[: len(content) - packing.outside]
     if len(content) < packing.outside or (found := _SIZES[packing.name](body, size)) is None:
         raise DataError(f"{place}: is damaged, or not packed as the array says. Write the array again.")
