@@ -284,19 +284,23 @@ def test_an_attention_that_takes_no_other_numbers_hides_no_other_heads() -> None
 
 
 class Misnamed(Attention):
-    """Computes with two heads, and says that it has three."""
+    """Computes with other heads than it says."""
+
+    def __init__(self, said: int, heads: int) -> None:
+        super().__init__(("q", "k", "v", "o"), heads, 12 // heads)
+        self.num_heads, self.true_heads = said, torch.tensor(heads)
 
     def forward(self, x: Tensor) -> Tensor:
-        self.num_heads = 2
+        said, self.num_heads = self.num_heads, int(self.true_heads)
         try:
             return super().forward(x)
         finally:
-            self.num_heads = 3
+            self.num_heads = said
 
 
-@pytest.mark.parametrize(("kind", "tokens"), [(Misnamed, 5), (Attention, 1)], ids=["misnamed", "one token"])
-def test_no_heads_are_told_of_a_wrong_number_nor_where_there_is_one_token(kind: type[Attention], tokens: int) -> None:
-    found = isthmus.diagnose(kind(("q", "k", "v", "o"), 2, 6), samples(20, tokens, 12), jacobians=False)
+@pytest.mark.parametrize(("said", "heads", "tokens"), [(3, 2, 5), (4, 2, 5), (2, 4, 5), (2, 2, 1)])
+def test_no_heads_are_told_of_a_wrong_number_nor_where_there_is_one_token(said: int, heads: int, tokens: int) -> None:
+    found = isthmus.diagnose(Misnamed(said, heads), samples(20, tokens, 12), jacobians=False)
     assert "qk_rank" not in found.layers
     assert UNTOLD in [reason for _, reason in found.skipped]
     right = isthmus.diagnose(Attention(("a", "b", "c", "d"), 2, 6), samples(20, 5, 12), jacobians=False)

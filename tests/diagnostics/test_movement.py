@@ -118,8 +118,11 @@ def linear(d_in: int, d_out: int, dtype: torch.dtype = torch.float64) -> nn.Line
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
 def test_directions_that_rows_take_are_never_called_rounding(dtype: torch.dtype) -> None:
     """Of many rows, half precision and columns of sizes far apart few directions had been told, by a share of one."""
-    for n, sizes in ((50, (1.0, 1.0)), (1000, (1.0, 1.0)), (20_000, (1.0, 0.01)), (2000, (1.0, 1e-4))):
+    for n, sizes in ((50, (1.0, 1.0)), (1000, (1.0, 1.0)), (20_000, (1.0, 0.01)), (2000, (1.0, 1e-7))):
         x = (normal(n, 6) * torch.tensor([*sizes, 1.0, 1.0, 1.0, 1.0], dtype=torch.float64)).to(dtype)
+        close = x.clone()
+        close[:, 1] = (x[:, 0].double() + 0.01 * normal(n, seed=9)).to(dtype)
+        assert rank_on(linear(6, 6), close).upper == 6, "two columns that are close are two"
         found = rank_on(linear(6, 6), x)
         assert (found.upper, found.upper_reason) != (found.lower, "directions in which the inputs vary")
         assert found.upper == 6
@@ -169,7 +172,7 @@ def test_modules_that_keep_their_own_precision_are_read_too(dtype: torch.dtype) 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_rounding_of_the_inputs_certifies_no_direction(dtype: torch.dtype) -> None:
     """Of 20 columns whose sizes fall without a gap one is made of two others: in float32 up to 1e-8 of these."""
-    x = normal(3000, 20) * 0.6 ** torch.arange(20, dtype=torch.float64)
+    x = normal(3000, 20) * 0.42 ** torch.arange(20, dtype=torch.float64)
     x[:, 19] = x[:, 0] + x[:, 1]
     with torch.no_grad():
         layer = linear(20, 20)

@@ -93,7 +93,7 @@ def test_what_a_linear_map_may_leave_is_no_other_combination(kind: str, inputs: 
     rng = np.random.default_rng(3)
     draw = {"normal": rng.normal, "uniform": rng.uniform, "whole numbers": lambda size: rng.integers(0, 4, size) * 1.0}
     x = np.asarray(draw[inputs](size=(N, 6)))
-    z = x @ rng.normal(size=(6, 1))
+    z = x @ (rng.normal(size=(6, 1)) + 6 * np.eye(6)[:, :1])  # nearly one column: waves of it are near those of z
     left = {
         "noise": 0.1 * rng.normal(size=(N, 1)),
         "unequal": 0.1 * rng.normal(size=(N, 1)) * (1 + np.abs(x[:, :1])),
