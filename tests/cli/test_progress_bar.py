@@ -12,6 +12,7 @@ EVENT = Progress("training", 0.25, 1e-3, 2, 140, 900, 0.03125, 8, 80.0)
 def test_an_event_in_words() -> None:
     assert described(EVENT) == "training  rank 8  ridge 0.001  start 2  step 140/900  objective 0.03125"
     assert described(Progress("reading", 0.0)) == "reading  step 0"
+    assert described(Progress("reading", 0.0, part="doubt 1, descent")) == "doubt 1, descent: reading  step 0"
     assert described(Progress("training", 0.5, step=722, total_steps=700)) == "training  step 700/700"
 
 

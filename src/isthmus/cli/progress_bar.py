@@ -81,7 +81,7 @@ def line_of(event: Progress) -> str:
 
 def described(event: Progress) -> str:
     """Stage, ridge, start, step, objective and rank, as far as they are known; the stage first."""
-    parts = [event.stage]
+    parts = [f"{event.part}: {event.stage}" if event.part else event.stage]
     if event.rank is not None:
         parts.append(f"rank {event.rank}")
     if event.ridge is not None:

@@ -167,7 +167,7 @@ class Request:
         """Another rank of the same task."""
         settings = self.settings_of(kind)
         problem = self.problem_of(settings)
-        runner.tracker.foresee(foreseen(problem, settings) + runner.tracker.left())
+        runner.tracker.begin("another rank", foreseen(problem, settings) + runner.tracker.left())
         search = Search(problem, settings, runner, name=kind.name)
         case = self._treated(self.sample, search, passes=self.effort.passes)
         found = self._assembled(case.search.findings(), case.sample, told=())

@@ -165,7 +165,7 @@ class Search:
         while self._is_full(trained) and self._has_time(trained.seconds / self.runner.workers):
             narrow, wider = self.size, self.size.settings.wider(self.size.family.most_rank)
             self.size = self._of_size(wider, f"{narrow.prefix}wide-{wider.linear_width}-")
-            tracker.foresee(self.size.foresight.all + afterwards)
+            tracker.begin(f"{wider.linear_width} neurons wide", self.size.foresight.all + afterwards)
             try:
                 before, trained = trained, self.size.trained()
             except NotConverged:

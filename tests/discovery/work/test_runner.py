@@ -295,6 +295,20 @@ def test_the_share_done_never_falls_and_never_passes_1() -> None:
     assert reckless != sorted(reckless, reverse=True), "the check sees a falling share"
 
 
+def test_work_that_comes_besides_has_a_share_of_its_own_that_never_falls() -> None:
+    heard: list[Progress] = []
+    tracker = Tracker(heard.append, 40)
+    a, b, c = (Counted().unit(key, cost=40) for key in "abc")
+    told(tracker, [("at", a, 39), ("done", a, 0)], heard)
+    tracker.begin("doubt 1, more starts", tracker.left() + 80)
+    told(tracker, [("at", b, 20)], heard)
+    tracker.foresee(tracker.left() + 80)  # more than was planned for it
+    told(tracker, [("at", b, 22), ("done", b, 0), ("at", c, 39)], heard)
+    assert [(p.part, p.fraction) for p in heard] == [
+        ("", 39 / 40), *[("doubt 1, more starts", share) for share in (20 / 80, 20 / 80, 79 / 160)]
+    ]  # fmt: skip
+
+
 def test_work_of_an_earlier_sitting_counts_as_done_but_not_for_the_pace(tmp_path: Path) -> None:
     counted = Counted()
     runner(tmp_path).run([counted.unit("a", cost=60)])

@@ -180,7 +180,7 @@ def treat(case: Case, remedies: Sequence[Remedy], *, budget: int) -> None:
             return
         remedy = max(able, key=lambda one: one.promise(case))
         cost = remedy.cost(case)
-        runner.tracker.foresee(runner.tracker.left() + cost)
+        runner.tracker.begin(f"doubt {len(case.applied) + 1}, {remedy.name}", runner.tracker.left() + cost)
         sure, before = case.sureness, (case.search, case.sample, case.path, case.search.state)
         words = remedy.apply(case)
         budget -= cost

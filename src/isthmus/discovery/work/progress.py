@@ -14,14 +14,15 @@ class Progress:
 
     Attributes:
         stage: what is being done, in words that a user understands ("training", "truncating", "scree curve").
-        fraction: share of the whole run that is done, 0 to 1.
+        fraction: share of the work that is done, 0 to 1: of that for a first answer, then of that for each `part`.
         ridge: coefficient of the penalty of the current start.
         start: number of the current start, from 0.
         step: number of the current step within the stage.
         total_steps: steps of the stage, None where it is not known beforehand.
         objective: least objective of the current start so far (data loss + ridge * penalty).
         rank: the current reading of the rank.
-        seconds_left: estimated seconds until the run ends; None in the first seconds.
+        seconds_left: estimated seconds until that ends; None in the first seconds.
+        part: what this work is for that came besides the first: a remedy of a doubt, a wider network; "" before.
     """
 
     stage: str
@@ -33,10 +34,11 @@ class Progress:
     objective: float | None = None
     rank: int | None = None
     seconds_left: float | None = None
+    part: str = ""
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.fraction <= 1.0:
-            raise ValueError(f"Progress(fraction={self.fraction}): needs a share of the whole run, 0 to 1.")
+            raise ValueError(f"Progress(fraction={self.fraction}): needs a share of the work, 0 to 1.")
 
 
 ProgressListener: TypeAlias = Callable[[Progress], None]

@@ -42,6 +42,9 @@ class Tracker:
     fresh: int = 0  # computed in this sitting, the base of the pace
     began: float = field(default_factory=time.monotonic)
     rank: int | None = None
+    part: str = ""  # what the work is for that came besides the first
+    _before: int = 0  # work of the parts before
+    _share: float = 0.0  # that was told last of this part
     _running: dict[str, int] = field(default_factory=dict[str, int])
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _told: float = 0.0
@@ -85,6 +88,12 @@ class Tracker:
         with self._lock:
             self.planned = self.done + cost
 
+    def begin(self, part: str, cost: int) -> None:
+        """So much work is left, some of it for something new, whose share begins anew instead of running backwards."""
+        with self._lock:
+            self.part, self._before, self._share = part, self.done, 0.0
+            self.planned = self.done + cost
+
     def seconds_for(self, cost: int) -> float:
         """About how long so much work takes at the pace of this sitting; 0 where none was done yet."""
         done = self.fresh + sum(self._running.values())
@@ -92,7 +101,8 @@ class Tracker:
 
     def _tell(self, unit: Unit, event: FitEvent) -> None:
         running = sum(self._running.values())
-        fraction = min((self.done + running) / max(self.planned, 1), 1.0)
+        share = min((self.done + running - self._before) / max(self.planned - self._before, 1), 1.0)
+        self._share = max(self._share, share)  # where more turns out to be needed it waits
         left = None
         if (
             self.fresh + running and time.monotonic() - self.began >= FIRST_SECONDS
@@ -101,8 +111,8 @@ class Tracker:
         if left is not None and self.deadline is not None:
             left = min(left, max(self.deadline - time.monotonic(), 0.0))
         self.listener(
-            Progress(unit.stage, fraction, unit.ridge, unit.start, event.evaluations, unit.cost, event.objective,
-                     self.rank, left)
+            Progress(unit.stage, self._share, unit.ridge, unit.start, event.evaluations, unit.cost, event.objective,
+                     self.rank, left, self.part)
         )  # fmt: skip
 
 
