@@ -214,6 +214,7 @@ def test_to_go_back_takes_back_what_depth_said() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The series starts anew")  # its jumps, which a few rows of an orbit pass in one step
 def test_an_orbit_is_not_read_as_a_solid_with_confidence() -> None:
     """Five functions of two columns on a closed orbit, 300 times of it: 3, sure, where rows fill one dimension."""
     from scipy.integrate import solve_ivp

@@ -85,6 +85,7 @@ def test_without_weights_nothing_is_weighted() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Errors rest on")  # ten groups
 def test_groups_follow_the_rows_that_have_weight() -> None:
     quick: dict[str, Any] = {"ridge": 3e-3, "starts": 1, "limits": Limits(evaluations=20)}
     weight, groups = np.where(np.arange(N) < 30, 1.0, 0.0), np.arange(N) // 3
