@@ -38,15 +38,20 @@ def test_terminal_and_page_say_the_same_of_combinations(capsys: pytest.CaptureFi
     """Without rows they are told in the units of the data: other numbers, and two modes that seemed to be others."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(80, 3)) * [1.0, 20.0, 0.1]
-    table = pd.DataFrame(x, columns=["a", "b", "c"]).assign(y=np.tanh(x[:, 0] + x[:, 1] / 20))
+    table = pd.DataFrame(x, columns=["a", "b", "c"]).assign(y=np.tanh(x[:, 0] + x[:, 1] / 20), run=range(80), same=1.5)
+    table.loc[[3, 7], "c"] = np.nan
     table.to_csv(tmp_path / "t.csv", index=False)
-    options = ["--ridge", "1e-2", "--starts", "1", "--evaluations", "60", "--effort", "quick"]
+    options = ["--ridge", "1e-2", "--starts", "1", "--evaluations", "60", "--effort", "quick", "--impute"]
     assert run(["discover", str(tmp_path / "t.csv"), "--target", "y", *options, "--out", str(tmp_path / "run")]) in {
         0,
         3,
     }
-    said = " ".join(capsys.readouterr().out.split())
+    out, err = capsys.readouterr()
+    said = " ".join(out.split())
     page = (tmp_path / "run" / "report.html").read_text()
+    notes = [line.removeprefix("note: ") for line in err.splitlines() if line.startswith("note: ")]
+    assert [note in html.unescape(page) for note in notes] == ["80 rows of" not in note for note in notes], notes
+    assert {"'c'", "'run'", "'same'"} <= set(re.findall(r"'\w+'", " ".join(notes))), "filled, numbered and left out"
     line = re.search(r"In standardised columns: [^.]*\.\d\d [abc]", said, flags=re.IGNORECASE)
     assert line is not None
     assert line[0] in " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())

@@ -53,12 +53,12 @@ def apply(
     if out is not None:
         checked_output(out, kinds=list(KINDS), inputs=[request.run_dir, request.data], replace=replace)
     from isthmus.cli.interrupts import warnings_as_lines
-    from isthmus.cli.terminal import notes
+    from isthmus.cli.terminal import Notes
     from isthmus.discovery import load
     from isthmus.tasks.csv_cells import csv_text
 
     found = load(request.run_dir)
-    say = notes()
+    say = Notes()
     with warnings_as_lines(say):
         table = applied(found, request)
     if not found.rank and request.what is What.COORDINATES:

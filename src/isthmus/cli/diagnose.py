@@ -135,8 +135,8 @@ def diagnose(
 
     announce(f"reading {request.model} ...")
     from isthmus.cli.diagnose_run import diagnose_to  # torch and the rest: only once the page may be written
-    from isthmus.cli.terminal import notes
+    from isthmus.cli.terminal import Notes
 
-    say = notes()
+    say = Notes()
     with terminate_like_interrupt(), warnings_as_lines(say):
         return diagnose_to(page, request, say=say)

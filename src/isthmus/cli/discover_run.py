@@ -6,7 +6,7 @@ The options: `discover`. The folder: `run_folder`. The search itself: `discovery
 import dataclasses
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.run_folder import ROWS, FolderState, check_free, clear, state_of, tidy
 from isthmus.cli.shared_options import words_of
-from isthmus.cli.terminal import notes, print_headed, terminal
+from isthmus.cli.terminal import Notes, print_headed, terminal
 from isthmus.cli.voice import tell
 from isthmus.cli.workplace import Workplace
 from isthmus.discovery import Discovery, discover, foresee, interpret
@@ -90,13 +90,14 @@ def run_in(
         OSError: a file cannot be written.
     """
     errors, begun = terminal(stderr=True), resumed
-    say = notes(errors)
+    say = Notes(errors)
     typed = partial(_typed, place=place, pictures=pictures)
     try:
         with terminate_like_interrupt(), warnings_as_lines(say):
             # first: what is wrong with the request is said before what stands in the folder
             place.check_device()
             rows = rows_of(request, say)
+            read = (*say.lines, *rows.summary()[1:])
             with only_writer(folder):
                 check_free(folder, resumed=resumed, replace=replace)
                 begun = True
@@ -111,7 +112,7 @@ def run_in(
                 if rows.files:  # which the result calls by number
                     table = pd.DataFrame({"row": range(1, len(rows.files) + 1), "file": rows.files})
                     write_text(folder / ROWS, csv_text(table))
-                page = _page(found, rows, folder, request, deadline, say, typed) if pictures else None
+                page = _page(found, rows, folder, request, deadline, say, typed, read) if pictures else None
     except KeyboardInterrupt:
         text = f"isthmus: interrupted. {how_to_go_on(typed(request), folder, begun=begun)}"
         terminal(stderr=True, always=True).print(text, soft_wrap=True)
@@ -135,6 +136,7 @@ def _page(
     deadline: Deadline,
     say: Callable[[str], None],
     typed: Callable[[DiscoverRequest], str],
+    read: Sequence[str],
 ) -> Path | None:
     """Pictures and page, of no more rows than one can see; nothing once the time is over."""
     if (deadline.left() or 0.0) < 0:
@@ -145,7 +147,7 @@ def _page(
     if len(some.x) < len(rows.x):
         say(f"Pictures and meanings are of {len(some.x):,} of the {len(rows.x):,} rows.")
     command = f"{typed(request)} {_in_folder('out', folder)}"
-    return write_outputs(found, folder, some.x, command, some.candidates, y=some.y)
+    return write_outputs(found, folder, some.x, command, some.candidates, y=some.y, notes=read)
 
 
 def rows_of(request: DiscoverRequest, say: Callable[[str], None]) -> Rows:
@@ -199,7 +201,7 @@ def how_to_go_on(command: str, folder: Path, *, begun: bool = True) -> str:
 def _search(
     rows: Rows, folder: Path, request: DiscoverRequest, errors: Console, seconds: float | None, *, place: Workplace
 ) -> Discovery:
-    say, unsaid = notes(errors), rows.summary()
+    say, unsaid = Notes(errors), rows.summary()
 
     def told(event: Progress) -> None:
         while unsaid:  # once the work has begun: what is refused is one line, without notes above it
@@ -244,7 +246,7 @@ def say_beforehand(request: DiscoverRequest, place: Workplace) -> int:
     Raises:
         DataError: the data cannot be used, or need more memory than there is.
     """
-    say = notes()
+    say = Notes()
     with warnings_as_lines(say), place.opened() as (workers, executor):
         place.check_device()
         rows = rows_of(request, say)
@@ -278,6 +280,7 @@ def write_outputs(
     candidates: Mapping[str, np.ndarray] | None = None,
     *,
     y: ArrayLike | None = None,
+    notes: Sequence[str] = (),
 ) -> Path:
     """Write the pictures, what the coordinates mean, and the page of a discovery; returns the path of the page."""
     from isthmus.reports import report, write_pictures  # brings matplotlib: pictures come after the answer
@@ -287,7 +290,7 @@ def write_outputs(
         write_beside(folder, INTERPRETATION, meaning)
     pictures = write_pictures(found, folder / "plots", x, meaning, y)
     page = folder / PAGE
-    report(found, page, x=x, command=command, pictures=pictures, meaning=meaning, y=y)
+    report(found, page, x=x, command=command, pictures=pictures, meaning=meaning, y=y, notes=notes)
     return page
 
 

@@ -22,7 +22,7 @@ from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.model_data import module_rows
 from isthmus.cli.model_exports import ExportRequest
 from isthmus.cli.run_folder import SUMMARY
-from isthmus.cli.terminal import notes, terminal
+from isthmus.cli.terminal import Notes, terminal
 from isthmus.cli.voice import tell
 from isthmus.discovery import Compression, compress, factorise
 from isthmus.discovery.chains.module_input import checked_input
@@ -179,7 +179,7 @@ def _read(command: str, request: ExportRequest) -> tuple[LoadedModel, Tensor]:
     if request.onnx:
         check_onnx_extra()
     if request.factory is not None:
-        notes()(f"--factory {request.factory}: runs your code to make the network.")
+        Notes()(f"--factory {request.factory}: runs your code to make the network.")
     read = read_model_file(request.model, factory=request.factory, key=request.key)
     return read, module_rows(command, request.data, read)
 
@@ -211,7 +211,7 @@ def _written(
             own = write_module(folder, name, module, x, onnx=onnx)
             described[name] = own
             if reason := own.get("no_program"):
-                notes()(
+                Notes()(
                     f"{name}.pt2 is not written: {reason} {name}.safetensors has all numbers, by the names of layers."
                 )
             written += [str(file) for file in files_of(name) if (folder / file).exists()]

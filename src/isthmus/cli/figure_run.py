@@ -12,7 +12,7 @@ from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnin
 from isthmus.cli.progress_bar import shown_sweep
 from isthmus.cli.run_folder import check_writable, is_free
 from isthmus.cli.shared_options import words_of
-from isthmus.cli.terminal import notes, terminal
+from isthmus.cli.terminal import Notes, terminal
 from isthmus.cli.voice import tell
 from isthmus.errors import DataError, SweepError
 from isthmus.figures import FIGURES, Finished, Judgement, Preset, Workshop, gallery, named_figures, with_mnist
@@ -42,7 +42,7 @@ def run_figures(name: str, preset: str, folder: Path, choice: EngineChoice, mnis
     options = {"preset": preset, "out": folder, "workers": choice.workers, "device": choice.device}
     command = shlex.join(["isthmus", "figure", name, *words_of(options)]) + ("" if mnist is None else " --mnist FILES")
 
-    say = notes(errors)
+    say = Notes(errors)
     try:
         with (
             terminate_like_interrupt() as stop_again,

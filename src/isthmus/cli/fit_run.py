@@ -31,7 +31,7 @@ from isthmus.cli.run_folder import (
 )
 from isthmus.cli.shard_data import ShardData, read_shard
 from isthmus.cli.shared_options import words_of
-from isthmus.cli.terminal import notes, terminal
+from isthmus.cli.terminal import Notes, terminal
 from isthmus.cli.voice import tell, voice
 from isthmus.discovery.files.json_values import plain
 from isthmus.discovery.files.networks import write_network
@@ -152,7 +152,7 @@ def _train(request: FitRequest, folder: Path, shard: ShardData, team: Team, came
         except DamagedCheckpoint as error:
             team.told_by_first(lambda: remove_checkpoint(checkpoint))
             if team.rank == 0:
-                notes()(f"{str(error).partition(';')[0]}. The fit starts over.")
+                Notes()(f"{str(error).partition(';')[0]}. The fit starts over.")
             result = _fitted(request, shard, team, checkpoint, hear)
     if result.outcome is Outcome.INTERRUPTED:
         text = f"isthmus: interrupted. Go on with the same command and {shlex.join(words_of({'resume': folder}))}"

@@ -38,7 +38,7 @@ def interpret(request: InterpretRequest) -> int:
     """
     from isthmus.cli.data_of_run import rows_like
     from isthmus.cli.interrupts import warnings_as_lines
-    from isthmus.cli.terminal import labelled, notes, terminal
+    from isthmus.cli.terminal import labelled, Notes, terminal
     from isthmus.discovery import interpret as meaning_of
     from isthmus.discovery import load
     from isthmus.errors import DataError
@@ -51,7 +51,7 @@ def interpret(request: InterpretRequest) -> int:
     if request.data is None:
         meaning = _stored(request.run_dir, found)
     else:
-        with warnings_as_lines(notes()):
+        with warnings_as_lines(Notes()):
             x = rows_like(request.data, found.input_names, found.columns, request.reading.options())
             meaning = meaning_of(found, x, candidates=candidates)
     table = meaning_table(meaning)

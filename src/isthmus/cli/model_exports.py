@@ -48,9 +48,9 @@ def factor(
     """
     folder = request.writable_folder("factor")
     from isthmus.cli.export_run import factor_in  # torch and the rest: only once the folder may be written
-    from isthmus.cli.terminal import notes
+    from isthmus.cli.terminal import Notes
 
-    with terminate_like_interrupt(), warnings_as_lines(notes()):
+    with terminate_like_interrupt(), warnings_as_lines(Notes()):
         return factor_in(folder, request, rank=rank, layer=layer)
 
 
@@ -74,7 +74,7 @@ def compress(
         raise DataError(f"--polish {polish}: there is only distil.")
     folder = request.writable_folder("compress")
     from isthmus.cli.export_run import compress_in  # torch and the rest: only once the request makes sense
-    from isthmus.cli.terminal import notes
+    from isthmus.cli.terminal import Notes
 
-    with terminate_like_interrupt(), warnings_as_lines(notes()):
+    with terminate_like_interrupt(), warnings_as_lines(Notes()):
         return compress_in(folder, request, tolerance=tolerance, polish=polish, allow_slower=allow_slower)

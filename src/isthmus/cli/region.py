@@ -38,9 +38,9 @@ def region(
     from isthmus.cli.interrupts import warnings_as_lines
     from isthmus.cli.region_model import read_model
     from isthmus.cli.region_run import draw, measure, plane, print_measured
-    from isthmus.cli.terminal import notes
+    from isthmus.cli.terminal import Notes
 
-    with warnings_as_lines(notes()):
+    with warnings_as_lines(Notes()):
         chosen = read_model(model, data)
         where = plane(chosen, through, at)
     by_class = chosen.is_classifier if colour is None else colour is Colour.CLASS

@@ -82,14 +82,14 @@ def _carried_out(path: Path, folder: Path, choice: Any, *, retries: int, most_ru
     from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnings_as_lines
     from isthmus.cli.progress_bar import shown_sweep
     from isthmus.cli.run_folder import check_writable
-    from isthmus.cli.terminal import notes, terminal
+    from isthmus.cli.terminal import Notes, terminal
     from isthmus.sweeps.driver import Summary, SweepOutcome
     from isthmus.sweeps.plan import Plan
     from isthmus.sweeps.plan_check import checked_runs
     from isthmus.sweeps.sweeping import run_plan
 
     errors = terminal(stderr=True)
-    say = notes(errors)
+    say = Notes(errors)
     try:
         with terminate_like_interrupt() as stop_again, warnings_as_lines(say):
             plan = Plan.read(path)

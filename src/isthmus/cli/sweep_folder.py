@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from isthmus.cli.output_file import checked_output
 from isthmus.cli.output_tables import save_table
-from isthmus.cli.terminal import notes, terminal
+from isthmus.cli.terminal import Notes, terminal
 from isthmus.cli.voice import tell
 from isthmus.errors import DataError, SweepError
 from isthmus.sweeps.folder import FAILED, SweepFolder
@@ -73,7 +73,7 @@ def print_table(path: Path) -> int:
     settings = [name for name in columns if "." in name]
     said = [name for name in _SHOWN if any(value not in {None, ""} for value in columns[name])]
     _say(as_text({name: columns[name] for name in ("id", "status", *settings, *said)}))
-    sentences, note = _sentences(columns), notes()
+    sentences, note = _sentences(columns), Notes()
     for sentence in sentences[:_MOST_SENTENCES]:
         note(sentence)
     if len(sentences) > _MOST_SENTENCES:
@@ -154,7 +154,7 @@ def reindex(folder: Path) -> int:
     from isthmus.sweeps.store import Store
 
     store = Store(folder)
-    with store.place.locked(), closing(store.rebuilt_index(notes())) as index:
+    with store.place.locked(), closing(store.rebuilt_index(Notes())) as index:
         statuses = list(index.statuses().values())
     done = sum(status is Status.DONE for status in statuses)
     tell(finished=done, failed=len(statuses) - done)

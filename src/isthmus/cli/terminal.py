@@ -57,12 +57,18 @@ class _WithoutPadding:
         return getattr(self._stream, name)
 
 
-def notes(console: Console | None = None) -> Callable[[str], None]:
-    """Says one sentence after another on stderr, each as a line of its own."""
-    errors = terminal(stderr=True) if console is None else console
-    if errors.quiet:
-        return lambda text: None
-    return lambda text: errors.print(f"note: {text}", soft_wrap=True)
+class Notes:
+    """Says one sentence after another on stderr, each as a line of its own, and keeps them: `lines`."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._errors = terminal(stderr=True) if console is None else console
+        self.lines: list[str] = []
+
+    def __call__(self, text: str) -> None:
+        """Say it, unless nothing is to be said."""
+        self.lines.append(text)
+        if not self._errors.quiet:
+            self._errors.print(f"note: {text}", soft_wrap=True)
 
 
 def labelled(lines: Iterable[tuple[str, str]]) -> Table:

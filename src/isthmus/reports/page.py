@@ -86,6 +86,7 @@ def report(
     pictures: Sequence[Picture] | None = None,
     meaning: xr.Dataset | None = None,
     y: ArrayLike | None = None,
+    notes: Sequence[str] = (),
 ) -> None:
     """Write one self-contained HTML page about `result`.
 
@@ -97,6 +98,7 @@ def report(
         pictures: those that `write_pictures` made of the same result, so that they are not drawn again.
         meaning: what `isthmus.interpret` says of the coordinates of a discovery, to be shown beside them.
         y: targets of the samples `x`, to show them against combinations of the inputs; predictions unless given.
+        notes: what else is to be known of the data, as what was filled in where they were read; above the warnings.
 
     Raises:
         OSError: the file cannot be written.
@@ -110,7 +112,7 @@ def report(
         raise TypeError(f"report(result, path): needs what discover or diagnose returned, got {type(result).__name__}.")
     if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"report(result, path): needs the path of a file, got {type(path).__name__}.")
-    write_text(Path(path), rendered("page.html", _content(result, x, y, command, pictures, meaning)))
+    write_text(Path(path), rendered("page.html", _content(result, x, y, command, pictures, meaning, notes)))
 
 
 def rendered(template: str, content: Mapping[str, object]) -> str:
@@ -151,12 +153,13 @@ def _content(
     command: str | None,
     pictures: Sequence[Picture] | None,
     meaning: xr.Dataset | None,
+    notes: Sequence[str],
 ) -> dict[str, object]:
     discovery = result if isinstance(result, Discovery) else None
     diagnosis = result if isinstance(result, Diagnosis) else result.diagnosis
     control = discovery.control if discovery else None
     halves = straight_halves(discovery, x, y) if discovery else []
-    warnings = (*(discovery.warnings if discovery else ()), *diagnosis.warnings)
+    warnings = (*notes, *(discovery.warnings if discovery else ()), *diagnosis.warnings)
     return {
         "title": _title("Rank of a task" if discovery else "Rank of a network", command),
         "json_link": data_link(json.dumps(result.to_dict(), ensure_ascii=False, allow_nan=False), "application/json"),
