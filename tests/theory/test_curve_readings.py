@@ -260,3 +260,8 @@ def test_losses_of_0_and_all_others_are_compared_and_said(above: float, below: f
     assert by_ratio.said(rise)
     a, b = max(above, 1e-300), max(below, 1e-300)
     assert rise == pytest.approx(math.log(a) - math.log(b), abs=1e-9, rel=1e-9)
+
+
+def test_factors_are_written_out() -> None:
+    told = {2.04: "2", 12.34: "12", 99.4: "99", 139.2: "139", 1234.5: "1.23e+03"}
+    assert {x: by_ratio.said(math.log(x)).removeprefix("a factor of ") for x in told} == told

@@ -83,7 +83,7 @@ class Ratios(Comparison):
     def said(self, rise: float) -> str:
         """To a tenth of a per cent; what doubles or more as a factor, which no one has to divide."""
         amount = self.amount(rise)
-        return f"{amount:.1f} %" if amount < _AS_A_FACTOR else f"a factor of {math.exp(min(rise, _MOST)):.2g}"
+        return f"{amount:.1f} %" if amount < _AS_A_FACTOR else f"a factor of {_factor(math.exp(min(rise, _MOST)))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +127,11 @@ class Nats(Comparison):
     def said(self, rise: float) -> str:
         """To two digits."""
         return f"{self.amount(rise):.2g} nats"
+
+
+def _factor(value: float) -> str:
+    """To two digits, hundreds to three."""
+    return f"{value:.2g}" if value < 99.5 else f"{value:.3g}"
 
 
 by_ratio, in_nats = Ratios(), Nats()

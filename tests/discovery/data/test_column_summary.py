@@ -25,6 +25,12 @@ def test_a_plain_table_is_counted_and_nothing_else() -> None:
     assert column_summary(x, columns) == ["400 rows of 2 input columns as 3 inputs, to reconstruct them."]
 
 
+def test_columns_that_never_change_are_counted_apart() -> None:
+    x = np.column_stack([A, np.full(400, 2.0), np.zeros(400)])
+    counted = column_summary(x, [InputColumn(name) for name in "abcd"])
+    assert counted == ["400 rows of 2 input columns (2 more never change), to reconstruct them."]
+
+
 def test_classes_are_told_apart_and_columns_predicted() -> None:
     x = np.random.default_rng(0).normal(size=(30, 1))
     columns = [InputColumn("a")]

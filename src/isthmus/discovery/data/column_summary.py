@@ -57,7 +57,9 @@ def column_summary(
     more = len(targets) - _LISTED
     classes = ", ".join(map(quoted, targets[:_LISTED])) + (f" and {more} more" if more > 0 else "")
     aim = f"tell apart {len(targets)} classes, {classes}" if are_classes else aim
-    said = [f"{counted(len(x), 'row')} of {counted(len(sources), 'input column')}{made}, to {aim}."]
+    changing = {column.source for column, is_still in zip(columns, still, strict=True) if not is_still}
+    unused = f" ({len(sources) - len(changing):,} more never change)" if len(changing) < len(sources) else ""
+    said = [f"{counted(len(x), 'row')} of {counted(len(changing), 'input column')}{unused}{made}, to {aim}."]
 
     def note(places: Iterable[int], what: str) -> None:
         if names := [quoted(columns[place].name) for place in places]:

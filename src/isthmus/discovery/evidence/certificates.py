@@ -170,8 +170,8 @@ class Slopes:
 
 def _proof(kind: str, k: int, where: Certificate, spectrum: Array, text: str, evidence: Mapping[str, object]) -> Proof:
     reason = (
-        f"a {k} x {k} minor {text} is regular beyond rounding (singular values from {spectrum[0]:.2g} to "
-        f"{spectrum[k - 1]:.2g})"
+        f"a {k} x {k} minor {text} is regular beyond rounding (singular values from {spectrum[0]:.3g} to "
+        f"{spectrum[k - 1]:.3g})"
     )
     spread = {"witness_singular_values": spectrum.tolist()}
     return Proof(k, {"kind": kind, "claim": k, **where}, reason, {**evidence, **spread})

@@ -23,7 +23,8 @@ def facts_side_by_side(runs: Sequence[Discovery]) -> dict[str, list[object]]:
         "held-out error": [None if math.isnan(found.heldout_error) else found.heldout_error for found in runs],
         "with one fewer": [_with_one_fewer(found) for found in runs],
         "inputs": [len(found.input_names) for found in runs],
-        "same data": [found.settings.get("data") == runs[0].settings.get("data") for found in runs],
+        # of which the first has none to be the same as
+        "same data": [None, *(found.settings.get("data") == runs[0].settings.get("data") for found in runs[1:])],
     }
     for name in ("sharpness", "scree_rank", "jacobian_rank", "linear_rank", "ridge"):
         rows[name.replace("_", " ")] = [found.readings.get(name) for found in runs]
