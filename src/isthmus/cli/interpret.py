@@ -38,7 +38,7 @@ def interpret(request: InterpretRequest) -> int:
     """
     from isthmus.cli.data_of_run import rows_like
     from isthmus.cli.interrupts import warnings_as_lines
-    from isthmus.cli.terminal import labelled, Notes, terminal
+    from isthmus.cli.terminal import Notes, labelled, terminal
     from isthmus.discovery import interpret as meaning_of
     from isthmus.discovery import load
     from isthmus.errors import DataError

@@ -5,7 +5,7 @@ What is said: the file of each command. Progress: `progress_bar`.
 
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import IO, Any, cast
 
 from rich.console import Console, ConsoleOptions, RenderableType
