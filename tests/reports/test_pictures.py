@@ -59,6 +59,16 @@ def test_a_table_without_spectra_has_no_spectra_pictures() -> None:
     assert [picture.name for picture in pictures_of(found)] == ["scree", "objective_curve", "starts"]
 
 
+def test_whose_jacobian_is_shown_is_said() -> None:
+    found = discoveries.discovery()
+    of_task, of_network = (
+        next(one for one in pictures_of(what) if one.name == "jacobian_spectrum") for what in (found, found.diagnosis)
+    )
+    assert "that is returned" in of_task.caption
+    assert "before it was cut" in of_task.caption
+    assert "returned" not in of_network.caption
+
+
 def test_of_one_singular_value_there_is_no_spectrum() -> None:
     diagnosis = discoveries.discovery().diagnosis
     spectra = diagnosis.layers["jacobian_singular_values"]

@@ -185,9 +185,10 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
                 f"{readings.heldout_error[rank - 1]:.2g}, linear maps {readings.linear_error[rank - 1]:.2g}: some may "
                 "be functions of others."
             ]
+        map_name = "reduced-rank regression" if readings.columns is None else "principal components"
         return [
             f"A linear map through at most {rank} {readings.noun}s predicts better (relative error {linear:.3g}, here "
-            f"{mine:.3g}): take that map, or give more data or starts."
+            f"{mine:.3g}): take that map ({map_name}), or give more data or starts."
         ]
     return []
 

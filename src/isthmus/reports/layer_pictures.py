@@ -79,8 +79,13 @@ def profile_pictures(layers: xr.Dataset, rank: int | None) -> list[Picture]:
     return found
 
 
-def layer_pictures(layers: xr.Dataset, rank: int | None) -> list[Picture]:
-    """Spectra over depth, and that of the Jacobian, as far as the table has them; None: no rank stands out."""
+def layer_pictures(layers: xr.Dataset, rank: int | None, *, returned: bool = False) -> list[Picture]:
+    """Spectra over depth, and that of the Jacobian, as far as the table has them; None: no rank stands out.
+
+    Of what a discovery `returned`, which was cut to its rank, the Jacobian is not the one that was read.
+    """
+    whose = " that is returned" if returned else ""
+    read = " What the verdict says of the Jacobian was read before it was cut to its rank." if returned else ""
     marked = _marked(rank)
     pictures: list[Picture] = []
     if "activation_singular_values" in layers:
@@ -97,7 +102,8 @@ def layer_pictures(layers: xr.Dataset, rank: int | None) -> list[Picture]:
         pictures.append(
             Picture(
                 "jacobian_spectrum",
-                "Singular values of the network's Jacobian: how many directions of the input matter near a sample.",
+                f"Singular values of the Jacobian of the network{whose}: how many directions of the input matter near a "
+                f"sample.{read}",
                 f"Singular values of the Jacobian relative to the first{marked}.",
                 lambda: plots.jacobian_spectrum(layers, rank=rank),
             )

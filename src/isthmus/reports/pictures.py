@@ -51,7 +51,7 @@ def pictures_of(
         ]
     if not result.scree.sizes["rank"]:  # a constant target: nothing was trained
         return []
-    found = [*_curve_pictures(result), *layer_pictures(result.diagnosis.layers, marked_rank(result))]
+    found = [*_curve_pictures(result), *layer_pictures(result.diagnosis.layers, marked_rank(result), returned=True)]
     starts = Picture(
         "starts",
         "Every start: its objective over the least one at the same ridge (lower is better). The number is the rank of "

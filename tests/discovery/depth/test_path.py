@@ -32,6 +32,8 @@ from isthmus.theory.depth_lines import STRAIGHT_FROM
 from isthmus.training.losses import SQUARED
 from minima import connected, minimum
 
+pytestmark = pytest.mark.filterwarnings("ignore:Neighbouring rows resemble")  # along an arc they do
+
 SLOPE = 0.15  # relative error allowed to a fitted slope
 
 
