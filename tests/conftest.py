@@ -8,6 +8,7 @@ import functools
 import gc
 import importlib
 import logging
+import math
 import os
 import shutil
 import signal
@@ -52,6 +53,13 @@ def with_other_seeds(init: Any, shift: int) -> Any:
         init(*args, seed=None if seed is None else seed + shift, **kwargs)
 
     return call
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _discoveries_stay_in_threads() -> None:  # pyright: ignore[reportUnusedFunction]
+    """Tests replace what units compute, which other processes would not see; they ask for these by name."""
+    elsewhere: Any = importlib.import_module("isthmus.discovery.work.elsewhere")
+    elsewhere.WORTH_PROCESSES = math.inf
 
 
 @pytest.hookimpl(wrapper=True)

@@ -253,6 +253,7 @@ def discover(
     check_writable(folder)
     announce(f"reading {request.data} ...")
     began = time.monotonic()
+    place.prepare()
     from isthmus.cli.discover_run import Deadline, run_in  # torch and the rest: only once the request makes sense
 
     deadline = Deadline(request.max_seconds, began=began)

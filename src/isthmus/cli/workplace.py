@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from concurrent.futures import Executor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -66,6 +66,18 @@ class Workplace:
         certificates = certificates_of(self.tls_ca_file, self.tls_cert, self.tls_key)
         with joined_executor(self.scheduler, certificates) as (workers, executor):
             yield self.workers or workers, executor
+
+    def prepare(self) -> None:
+        """Begin the process that others are forked from, if any may be: its imports take as long as ours, and beside.
+
+        Called before torch is loaded here. Where threads turn out to be faster, it is let go.
+        """
+        from isthmus.processes.pool import CAN_FORK, num_cores, nursery
+
+        several = (self.workers or num_cores()) > 1
+        if CAN_FORK and several and self.executor != "threads" and self.scheduler is None and self.device is None:
+            with suppress(OSError):  # no more processes: whoever needs one hears of that
+                nursery()
 
     def check_device(self) -> None:
         """Refuse what torch, which must be loaded for it, does not see.

@@ -27,7 +27,7 @@ from isthmus.discovery.kinds import family_class, kind_of
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.request import Request
 from isthmus.discovery.settings import CONNECTED, Settings, start_kinds, with_sides
-from isthmus.discovery.work.elsewhere import Where, executor_argument
+from isthmus.discovery.work.elsewhere import executor_argument
 from isthmus.discovery.work.progress import ProgressListener, silent
 from isthmus.errors import DataError
 from isthmus.networks.arguments import check_fits, seed_argument
@@ -135,7 +135,7 @@ class Asked:
             progress=self.progress or silent, control=self.control, depth_path=self.depth_path, workers=self.workers,
             beside=ranks_beside(settings.rank_kind, data) if self.ranks else (), starts=self.starts,
             effort=Effort(self.effort), rescale=scaling is Scaling.AUTO, began=began,
-            executor=executor_argument(self.executor) or Where.THREADS,
+            executor=executor_argument(self.executor),
             device=device_argument(self.device, f"discover(device={str(self.device)!r})") or CPU,
         )  # fmt: skip
 

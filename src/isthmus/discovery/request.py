@@ -38,7 +38,7 @@ from isthmus.discovery.remedies.remedy import Case, Effort, treat
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings, with_sides
-from isthmus.discovery.work.elsewhere import Where, opened, units_at_once
+from isthmus.discovery.work.elsewhere import Where, faster, opened, units_at_once
 from isthmus.discovery.work.progress import ProgressListener
 from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
 from isthmus.discovery.work.search_memory import Foresight, announce_memory
@@ -73,7 +73,7 @@ class Request:
         effort: how much work doubts are worth.
         rescale: whether columns of one kind may be scaled together instead.
         began: when its seconds began, by `time.monotonic`.
-        executor: where units of work are computed.
+        executor: where units of work are computed; None: where it is faster.
         device: on which device.
     """
 
@@ -90,7 +90,7 @@ class Request:
     effort: Effort = Effort.QUICK
     rescale: bool = False
     began: float = field(default_factory=time.monotonic)
-    executor: Executor | Where = Where.THREADS
+    executor: Executor | Where | None = None
     device: torch.device = CPU
 
     def answered(self) -> Discovery:
@@ -121,8 +121,10 @@ class Request:
     def _answer(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
         announce_memory(problem, self.settings, workers=self.workers)
         work, workers = self.folder / "work" if self.folder else None, units_at_once(self.executor, self.workers)
-        tracker = Tracker(self.progress, self.planned(problem), self.began + self.seconds if self.seconds else None)
-        with opened(self.executor, workers=workers, folder=work) as elsewhere:
+        planned, network = self.planned(problem), self.settings.network
+        tracker = Tracker(self.progress, planned, self.began + self.seconds if self.seconds else None)
+        executor = self.executor or faster(problem, network, gradients=planned, workers=workers, device=self.device)
+        with opened(executor, workers=workers, folder=work) as elsewhere:
             run = self._stamped(work, problem)
             runner = UnitRunner(work, tracker, workers=workers, run=run, elsewhere=elsewhere, device=self.device)
             return self._discovered(problem, told, runner)

@@ -85,6 +85,11 @@ class Processes(Executor):
                 self._idle.get_nowait().close()
 
 
+def num_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class Nursery:
     """The process that others are forked from, seen from here."""
 
@@ -99,6 +104,7 @@ class Nursery:
                 pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         self._is_ready, self._lock = False, threading.Lock()
+        self.is_used = False  # whether somebody was forked from it
         atexit.register(self.close)
         Finalize(None, self.close, exitpriority=0)  # children of multiprocessing end without atexit
 
@@ -114,6 +120,7 @@ class Nursery:
 
     def born(self) -> Connection:
         """The way to a new process; where there is none, whoever uses it hears of that."""
+        self.is_used = True
         ours, theirs = socket.socketpair()
         with ours, theirs:
             with suppress(OSError):
@@ -138,6 +145,13 @@ def nursery() -> Nursery:
         if not _NURSERIES or not _NURSERIES[-1].is_alive():
             _NURSERIES.append(Nursery())
         return _NURSERIES[-1]
+
+
+def let_go() -> None:
+    """End the one of this process if it was begun for nothing: it holds what it imported."""
+    with _LOCK:
+        if _NURSERIES and _NURSERIES[-1].is_alive() and not _NURSERIES[-1].is_used:
+            _NURSERIES.pop().close()
 
 
 def bring_up(number: int) -> None:

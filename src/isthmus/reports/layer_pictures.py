@@ -102,8 +102,8 @@ def layer_pictures(layers: xr.Dataset, rank: int | None, *, returned: bool = Fal
         pictures.append(
             Picture(
                 "jacobian_spectrum",
-                f"Singular values of the Jacobian of the network{whose}: how many directions of the input matter near a "
-                f"sample.{read}",
+                f"Singular values of the Jacobian of the network{whose}: how many directions of the input matter near "
+                f"a sample.{read}",
                 f"Singular values of the Jacobian relative to the first{marked}.",
                 lambda: plots.jacobian_spectrum(layers, rank=rank),
             )

@@ -13,9 +13,9 @@ from pathlib import Path
 from isthmus.errors import PlanError, SweepError
 from isthmus.networks.arguments import whole_argument
 from isthmus.networks.devices import CPU, device_argument
+from isthmus.processes.pool import num_cores
 from isthmus.sweeps.engine import Engine, InProcess
 from isthmus.sweeps.runs import SweepRun
-from isthmus.training.several import num_cores
 
 MOST_WORKERS = 4096  # processes of one machine; a thousand million would be started until it stands still
 

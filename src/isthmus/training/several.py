@@ -4,7 +4,6 @@ Which are given up: `culling`. Many small networks as one batch, none given up: 
 """
 
 import math
-import os
 import pickle
 import tempfile
 import threading
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 
 from isthmus.networks.arguments import whole_argument
 from isthmus.networks.devices import made_on_cpu, with_gradients
+from isthmus.processes.pool import num_cores
 from isthmus.training.culling import Culling, Race
 from isthmus.training.fit import fit
 from isthmus.training.fit_result import FitResult
@@ -165,8 +165,3 @@ def _marks(race: Race, number: int, cores: threading.Semaphore) -> Callable[[Fit
         return False
 
     return at
-
-
-def num_cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,20 +1,25 @@
 """Units handed to executors: the same bits, their files, stops, errors, warnings, and what a killed worker costs."""
 
+import multiprocessing
 import os
 import pickle
 import threading
 import time
 from collections.abc import Generator
 from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from isthmus import Limits, discover
 from isthmus.discovery.minimum import Minimum
+from isthmus.discovery.work import elsewhere
 from isthmus.discovery.work.elsewhere import (
     STOP,
     Elsewhere,
@@ -22,6 +27,7 @@ from isthmus.discovery.work.elsewhere import (
     Where,
     carried_out,
     executor_argument,
+    faster,
     opened,
     units_at_once,
 )
@@ -29,9 +35,14 @@ from isthmus.discovery.work.progress import Progress, silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner
 from isthmus.discovery.work.unit import Session, Stopped, Unit
 from isthmus.errors import DataError, DataWarning, ProcessLost
+from isthmus.networks.devices import CPU
+from isthmus.processes import pool as pool_of_processes
 from isthmus.processes.pool import Processes
+from isthmus.tasks import teacher
 from isthmus.training.checkpoint import load_state
-from minima import minimum
+from isthmus.training.losses import SQUARED
+from isthmus.training.losses.squared import Squared
+from minima import minimum, noise_problem
 from sent_units import complains, fails, kills, kills_once, trainings
 
 pytestmark = pytest.mark.usefixtures("unshifted")  # processes start their networks where they always do
@@ -152,6 +163,56 @@ def test_what_cannot_be_sent_is_said(pool: Processes, tmp_path: Path) -> None:
 def test_until_workers_are_there_units_are_computed_here(pool: Processes, tmp_path: Path) -> None:
     place = Elsewhere(pool, tmp_path, lambda: False)
     assert place(trainings(1)[0], Session(), lambda: False).seconds == os.getpid()
+
+
+class OwnLoss(Squared):
+    """As a program of a user's may make one."""
+
+
+FASTER: dict[str, tuple[dict[str, Any], Where]] = {
+    "as usual": ({}, Where.PROCESSES),
+    "one worker": ({"workers": 1}, Where.THREADS),
+    "a short search": ({"gradients": 1000}, Where.THREADS),
+    "on a GPU": ({"device": torch.device("cuda")}, Where.THREADS),
+    "rows without end": ({"rows": 300_000}, Where.THREADS),
+    "a loss of one's own": ({"loss": OwnLoss()}, Where.THREADS),
+    "residual networks": ({"network": "leaky"}, Where.PROCESSES),
+    "a system that cannot fork": ({"CAN_FORK": False}, Where.THREADS),
+    "a child of multiprocessing": ({"child": True}, Where.THREADS),
+}
+
+
+@pytest.mark.parametrize(("given", "where"), FASTER.values(), ids=FASTER)
+def test_processes_are_chosen_where_they_pay_and_know_what_is_needed(
+    given: dict[str, Any], where: Where, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(elsewhere, "WORTH_PROCESSES", 5000)
+    monkeypatch.setattr(elsewhere, "CAN_FORK", given.get("CAN_FORK", True))
+    monkeypatch.setattr(multiprocessing, "parent_process", lambda: object() if given.get("child") else None)
+    x = torch.zeros(given.get("rows", 400), 6)
+    problem = replace(noise_problem(6, 2), x=x, y=x[:, :2], loss=given.get("loss", SQUARED))
+    told = {"gradients": 9975, "workers": 2, "device": CPU, **given}
+    asked = {name: told[name] for name in ("gradients", "workers", "device")}
+    assert faster(problem, given.get("network", "fully_connected"), **asked) is where
+
+
+@pytest.mark.slow
+def test_a_discovery_goes_into_processes_by_itself_with_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a process that was begun early is let go where threads do."""
+    task, asked = teacher(2, d_in=6, d_out=3, num_samples=80, seed=1), {"effort": "quick", "workers": 2}
+    here = discover(task.x, task.y, **asked)
+    monkeypatch.setattr(pool_of_processes, "_NURSERIES", [])
+    first = pool_of_processes.nursery()
+    assert not first.is_used
+    discover(task.x, task.y, ridge=1e-2, starts=1, limits=Limits(evaluations=20), **asked)
+    assert not first.is_alive()
+    monkeypatch.setattr(elsewhere, "WORTH_PROCESSES", 5000)
+    while not pool_of_processes.nursery().is_ready():
+        time.sleep(0.1)
+    there = discover(task.x, task.y, **asked)
+    assert pool_of_processes.nursery().is_used
+    assert np.array_equal(here.predict(task.x), there.predict(task.x))
+    assert here.to_dict()["scree"] == there.to_dict()["scree"]
 
 
 def test_which_executor_is_meant(tmp_path: Path) -> None:

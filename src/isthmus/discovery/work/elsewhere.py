@@ -9,6 +9,7 @@ is done and it does not hear of a stop. The order of the units, their results: `
 `processes.pool`.
 """
 
+import multiprocessing
 import pickle
 import struct
 import tempfile
@@ -27,14 +28,16 @@ from typing import NoReturn
 import torch
 import xarray as xr
 
+import isthmus
+from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.work.unit import Session, Stopped, Unit, computed
 from isthmus.errors import ProcessLost, outside
 from isthmus.networks.devices import CPU
-from isthmus.processes.pool import CAN_FORK, Processes
+from isthmus.networks.kinds import kind_named
+from isthmus.processes.pool import CAN_FORK, Processes, let_go, num_cores
 from isthmus.processes.shared_state import heard
 from isthmus.training import FitEvent
-from isthmus.training.several import num_cores
 from isthmus.training.steps.products import kept_choices
 from isthmus.training.threads import one_thread_each
 from isthmus.writing.regular import contents
@@ -43,6 +46,8 @@ UNDER_WAY = 64  # units that are handed at once to an executor that does not say
 PATIENCE = 20.0  # seconds that a worker has to hear of a stop: it may see no folder, or be lost
 EVERY = 0.1  # seconds between two looks at what a worker has written
 STOP, HEARD, CHOICES = "stop", "heard", "products.pt"
+WORTH_PROCESSES = 5000  # gradients from which a search takes longer than the imports of another process, two seconds
+COPIED = 2_000_000  # numbers of data up to which each process has a copy of its own
 _WORDS = struct.Struct("<qqd")
 _NOBODY = torch.nn.Identity()  # events are heard of networks that are elsewhere
 
@@ -244,6 +249,20 @@ def executor_argument(executor: Executor | str | None) -> Executor | Where | Non
     return where
 
 
+def faster(problem: Problem, network: str, *, gradients: int, workers: int, device: torch.device) -> Where:
+    """Where units of a search are computed faster: in processes, unless it is short, or they may lack what it needs.
+
+    In threads the interpreter runs for one at a time: of 500 rows for half of it, of 2,000 for a fifth. Classes that a
+    program made by itself, or kinds of network that it registered, other processes do not know.
+    """
+    classes = (type(problem.loss), kind_named(network).network)
+    ours = all(one.__module__.partition(".")[0] == isthmus.__name__ for one in classes)
+    few = sum(part.numel() for part in (problem.x, problem.y)) <= COPIED
+    alone = multiprocessing.parent_process() is None  # whoever started several processes wants no more of them
+    pays = workers > 1 and gradients >= WORTH_PROCESSES and device == CPU
+    return Where.PROCESSES if CAN_FORK and pays and few and ours and alone else Where.THREADS
+
+
 def units_at_once(executor: Executor | Where | None, workers: int | None) -> int:
     """How many units are under way at once."""
     if workers is None and isinstance(executor, Executor):
@@ -261,6 +280,7 @@ def opened(executor: Executor | Where, *, workers: int, folder: Path | None) -> 
         folder: of the work; without one, workers get a temporary one.
     """
     if executor is Where.THREADS:
+        let_go()
         yield None
         return
     with ExitStack() as stack:

@@ -21,10 +21,10 @@ from isthmus.discovery.work.progress import Progress, ProgressListener
 from isthmus.discovery.work.unit import Session, Stopped, Unit, computed
 from isthmus.errors import CheckpointError, DataError
 from isthmus.networks.devices import CPU
+from isthmus.processes.pool import num_cores
 from isthmus.training import FitEvent, Outcome
 from isthmus.training.checkpoint import load_state, load_twice, save_state, save_twice, set_aside
 from isthmus.training.limits import FIRST_SECONDS
-from isthmus.training.several import num_cores
 from isthmus.training.steps.products import kept_choices
 from isthmus.training.threads import one_thread_each, one_thread_here
 

@@ -12,9 +12,9 @@ from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.family import JACOBIAN_POINTS, Family
 from isthmus.discovery.settings import Settings
+from isthmus.processes.pool import num_cores
 from isthmus.tasks.arrays import counted
 from isthmus.tasks.memory import check_memory, in_words
-from isthmus.training.several import num_cores
 from isthmus.training.sharded.row_step import MEMORY, VECTORS, rows_at_once
 from isthmus.training.steps.step import maker_of
 
@@ -73,7 +73,8 @@ def search_memory(problem: Problem, settings: Settings, *, workers: int | None) 
             + workers * (45 P + rows at once * activations of a row + 3 Jacobians at 64 rows)
 
     where P are the bytes of the parameters of a network: the vectors of L-BFGS are as long. The linear baseline is a
-    map of all inputs to all outputs. Beside 200 MiB for libraries, and 50 where scikit-learn is loaded, it was .86 to 2
+    map of all inputs to all outputs. Beside 200 MiB for libraries, and 50 where scikit-learn is loaded (as much again,
+    and 50 for each worker, where these are processes), it was .86 to 2
     times what was measured of 500 x 12, 1,797 x 61, 3,000 x 30 and 10,000 x 50 with 1, 2 and 8 workers. At 200 x 2,000,
     300 x 5,000 and 2,000 x 4,900 it was .5 to 1.3 without neurons and Jacobians, which are at most a fifth there.
 
