@@ -2,6 +2,8 @@ import html
 import io
 import re
 import shlex
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import discoveries
 from isthmus.cli.discover import DiscoverRequest
 from isthmus.cli.discover_run import Deadline, exit_code, print_verdict, run_in, write_outputs
 from isthmus.cli.main import run
+from isthmus.cli.terminal import print_place
 from isthmus.discovery import Discovery
 from isthmus.discovery.files.netcdf import read_table
 from isthmus.theory import Verdict
@@ -21,7 +24,7 @@ from isthmus.theory import Verdict
 
 def printed(found: Discovery, width: int = 80) -> str:
     stream = io.StringIO()
-    print_verdict(Console(file=stream, width=width), found, Path("a/very/long/path") / ("x" * 80) / "report.html")
+    print_verdict(Console(file=stream, width=width), found)
     return stream.getvalue()
 
 
@@ -65,9 +68,11 @@ def test_the_verdict_on_the_terminal() -> None:
 
 
 def test_lines_fit_the_terminal_but_a_path_is_never_broken() -> None:
-    *lines, path = printed(discoveries.discovery(control=True), width=60).splitlines()
+    lines = printed(discoveries.discovery(control=True), width=60).splitlines()
     assert max(map(len, lines)) <= 60
-    assert path == f"Report: a/very/long/path/{'x' * 80}/report.html"
+    stream = io.StringIO()
+    print_place(Console(file=stream, width=60), "Report", Path("a/very/long/path") / ("x" * 80) / "report.html")
+    assert stream.getvalue() == f"Report: a/very/long/path/{'x' * 80}/report.html\n"
 
 
 def test_hostile_reasons_are_text() -> None:
@@ -118,4 +123,20 @@ def test_pictures_are_left_out_when_time_is_over_and_made_later(
     [typed] = re.findall(r"isthmus (discover .*) makes them", " ".join(capsys.readouterr().err.split()))
     assert "--max-seconds" not in typed
     run(shlex.split(typed))
+    assert (tmp_path / "run" / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_the_answer_comes_before_pictures_which_nobody_has_to_hear_out(tmp_path: Path) -> None:
+    """`isthmus discover ... | head -2`: the pipe is closed while the verdict is printed, and the page is made."""
+    table = tmp_path / "t.csv"
+    np.savetxt(table, np.random.default_rng(0).normal(size=(60, 3)), delimiter=",", header="a,b,y", comments="")
+    words = [sys.executable, "-m", "isthmus", "discover", str(table), "--target", "y", "--ridge", "1e-2",
+             "--starts", "1", "--evaluations", "30", "--effort", "quick", "--out", str(tmp_path / "run")]  # fmt: skip
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as command:
+        assert command.stdout is not None
+        while not command.stdout.readline().strip():
+            pass
+        assert not (tmp_path / "run" / "report.html").exists()
+        command.stdout.close()
     assert (tmp_path / "run" / "report.html").exists()

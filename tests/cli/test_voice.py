@@ -124,7 +124,7 @@ def test_a_verdict_in_a_pipe_is_not_folded(
     saved: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    print_verdict(terminal(), isthmus.load(saved), Path("page"))
+    print_verdict(terminal(), isthmus.load(saved))
     lines = capfd.readouterr().out.splitlines()
     whole = next(text for text in _sentences(saved) if len(text) > 90)
     assert any(whole in line for line in lines)

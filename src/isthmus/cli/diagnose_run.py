@@ -20,7 +20,7 @@ from isthmus.cli.diagnose import DiagnosisRequest
 from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.model_data import ARRAYS, model_rows, named_arrays, own_arrays, whole_numbers
 from isthmus.cli.run_folder import builtin_name
-from isthmus.cli.terminal import print_headed, terminal
+from isthmus.cli.terminal import print_headed, print_place, terminal
 from isthmus.cli.voice import tell
 from isthmus.diagnostics import Diagnosis, diagnose
 from isthmus.diagnostics.rank_budgets import rank_budgets
@@ -97,7 +97,7 @@ def diagnose_to(page: Path, request: DiagnosisRequest, *, say: Callable[[str], N
     print_diagnosis(found, page)
     if request.export is not None:
         write_text(request.export, json.dumps(rank_budgets(found), indent=1, ensure_ascii=False) + "\n")
-        terminal().print(Text(f"Ranks: {request.export}"), soft_wrap=True)
+        print_place(terminal(), "Ranks", request.export)
     return ExitCode.DONE
 
 
@@ -251,7 +251,7 @@ def print_diagnosis(found: Diagnosis, page: Path) -> None:
         console.print(Text(f"warning: {warning}", style="yellow"))
     if found.skipped:
         console.print(Text(f"{counted(len(found.skipped), 'module')} without a row; the report says why"))
-    console.print(Text(f"Report: {page}"), soft_wrap=True)
+    print_place(console, "Report", page)
 
 
 def _print_layers(console: Console, content: TableText) -> None:

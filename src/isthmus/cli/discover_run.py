@@ -7,6 +7,7 @@ import dataclasses
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from rich.console import Console
-from rich.text import Text
 
 from isthmus.cli.data import Rows, choice_of, loss_option, read_rows
 from isthmus.cli.discover import DiscoverRequest
@@ -25,7 +25,7 @@ from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.run_folder import ROWS, FolderState, check_free, clear, state_of, tidy
 from isthmus.cli.shared_options import words_of
-from isthmus.cli.terminal import Notes, print_headed, terminal
+from isthmus.cli.terminal import Notes, print_headed, print_place, terminal
 from isthmus.cli.voice import tell
 from isthmus.cli.workplace import Workplace
 from isthmus.discovery import Discovery, discover, foresee, interpret
@@ -112,6 +112,8 @@ def run_in(
                 if rows.files:  # which the result calls by number
                     table = pd.DataFrame({"row": range(1, len(rows.files) + 1), "file": rows.files})
                     write_text(folder / ROWS, csv_text(table))
+                with suppress(BrokenPipeError, SystemExit):  # who hears no more words wants the page all the same
+                    print_verdict(terminal(), found, rows.thinned(SHOWN))
                 page = _page(found, rows, folder, request, deadline, say, typed, read) if pictures else None
     except KeyboardInterrupt:
         text = f"isthmus: interrupted. {how_to_go_on(typed(request), folder, begun=begun)}"
@@ -124,7 +126,7 @@ def run_in(
             error.add_note(how_to_go_on(typed(request), folder))
         raise
     tell(folder=folder, report=page, **found.to_dict())
-    print_verdict(terminal(), found, page or folder, rows.thinned(SHOWN), label="Report" if page else "Result")
+    print_place(terminal(), "Report" if page else "Result", page or folder)
     return exit_code(found.verdict)
 
 
@@ -294,14 +296,10 @@ def write_outputs(
     return page
 
 
-def print_verdict(
-    console: Console, found: Discovery, place: Path, rows: Rows | None = None, *, label: str = "Report"
-) -> None:
-    """Say the rank, how sure it is and why, and where the page lies, or the folder; of rows, as the page does."""
+def print_verdict(console: Console, found: Discovery, rows: Rows | None = None) -> None:
+    """Say the rank, how sure it is and why; of rows, as the page does."""
     from isthmus.reports import verdict_of
 
     verdict = verdict_of(found) if rows is None else verdict_of(found, rows.x, rows.y)
     lines = ((line.label, line.text) for line in verdict.lines)
     print_headed(console, verdict.headline, lines, style=f"bold {_COLORS[found.verdict]}")
-    # a path is never broken into two lines: it is there to be copied
-    console.print(Text(f"{label}: {place}"), soft_wrap=True)

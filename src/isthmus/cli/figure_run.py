@@ -12,7 +12,7 @@ from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnin
 from isthmus.cli.progress_bar import shown_sweep
 from isthmus.cli.run_folder import check_writable, is_free
 from isthmus.cli.shared_options import words_of
-from isthmus.cli.terminal import Notes, terminal
+from isthmus.cli.terminal import Notes, print_place, terminal
 from isthmus.cli.voice import tell
 from isthmus.errors import DataError, SweepError
 from isthmus.figures import FIGURES, Finished, Judgement, Preset, Workshop, gallery, named_figures, with_mnist
@@ -88,4 +88,4 @@ def _print(found: Sequence[Finished], page: Path) -> None:
             table.add_row(done.figure.name, judgement, claim.statement, claim.value, claim.refutation)
     console.print(table)
     console.print(headline(found))
-    console.print(f"Gallery: {page}", soft_wrap=True)
+    print_place(console, "Gallery", page)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from isthmus.cli.region_model import Model
-from isthmus.cli.terminal import labelled, terminal
+from isthmus.cli.terminal import labelled, print_place, terminal
 from isthmus.cli.voice import tell
 from isthmus.errors import DataError
 from isthmus.networks import ClassRegions, SliceCells, class_regions, enclosed_jacobians, slice_cells
@@ -219,7 +219,7 @@ def print_measured(found: Measured, model: Model, out: Path) -> None:
     )  # fmt: skip
     console = terminal()
     console.print(labelled(lines))
-    console.print(f"Picture: {out}", soft_wrap=True)
+    print_place(console, "Picture", out)
 
 
 def _tripoints(found: Measured, model: Model) -> dict[str, object]:

@@ -6,6 +6,7 @@ What is said: the file of each command. Progress: `progress_bar`.
 import os
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import IO, Any, cast
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -87,3 +88,8 @@ def print_headed(console: Console, headline: str, lines: Iterable[tuple[str, str
         console.print()
         console.print(part)
     console.print()
+
+
+def print_place(console: Console, label: str, place: Path) -> None:
+    """Print where something lies, never broken into two lines: it is there to be copied."""
+    console.print(Text(f"{label}: {place}"), soft_wrap=True)
