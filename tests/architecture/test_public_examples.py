@@ -3,6 +3,7 @@
 import doctest
 import inspect
 import pydoc
+import re
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -110,6 +111,23 @@ def failures(text: str, name: str) -> str:
 @pytest.mark.filterwarnings("ignore::isthmus.errors.DataWarning", "ignore::isthmus.errors.NumericalWarning")
 def test_every_example_gives_what_it_says(name: str) -> None:
     assert failures(example_of(PUBLIC[name]), name) == ""
+
+
+MADE_THERE = re.compile(r"torch\.|(ResNet|FullyConnected)\(")  # tensors and networks that the example itself makes
+EXAMPLES = {name: example_of(what) for name, what in PUBLIC.items() if ">>> " in example_of(what)}
+
+
+@pytest.mark.parametrize("name", [name for name, text in EXAMPLES.items() if not MADE_THERE.search(text)])
+@pytest.mark.filterwarnings("ignore::isthmus.errors.DataWarning", "ignore::isthmus.errors.NumericalWarning")
+def test_no_example_minds_where_torch_makes_its_tensors(name: str) -> None:
+    """On a device that a program set, here one without numbers: what comes as arrays is computed on the CPU."""
+    _shared()
+    torch.set_default_device("meta")
+    try:
+        told = failures(EXAMPLES[name], name)
+    finally:
+        torch.set_default_device(None)
+    assert told == ""
 
 
 def test_every_public_name_has_an_example() -> None:

@@ -46,6 +46,7 @@ RIGHT_ANSWER: list[tuple[str, Callable[[], Any]]] = [
     ("tensor", lambda: torch.from_numpy(X)),
     ("tensor with gradient", lambda: torch.tensor(X, requires_grad=True)),
     ("transposed tensor", lambda: torch.from_numpy(X.T.copy()).T),
+    ("negated tensor", lambda: torch.view_as_complex(torch.from_numpy(np.stack([0 * X, -X], -1))).conj().imag),
     ("bfloat16 tensor", lambda: torch.from_numpy(X).bfloat16()),
     ("half tensor", lambda: torch.from_numpy(X).half()),
 ]

@@ -10,6 +10,7 @@ from torch.utils.data import Dataset
 
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import as_array, check_finite, tensor_argument
+from isthmus.networks.devices import CPU
 
 _MASKS = {"attention_mask": False, "padding_mask": True, "key_padding_mask": True, "src_key_padding_mask": True}
 # of torch: what every token may see, (tokens, tokens), for all samples alike
@@ -214,7 +215,7 @@ def _tensor(x: object, entry: object = "") -> Tensor:
     if isinstance(x, Tensor):
         return x
     try:
-        return torch.as_tensor(as_array(x))
+        return torch.as_tensor(as_array(x), device=CPU)
     except (TypeError, ValueError, RuntimeError):
         several = isinstance(x, list | Dataset)
         is_text = isinstance(x, str) or (isinstance(x, list | tuple) and any(isinstance(part, str) for part in x))

@@ -20,7 +20,7 @@ from isthmus.discovery.settings import StartKind
 from isthmus.discovery.work.elsewhere import units_at_once
 from isthmus.discovery.work.search_memory import Foresight, search_memory
 from isthmus.discovery.work.unit import Session
-from isthmus.networks.devices import CPU
+from isthmus.networks.devices import CPU, made_on_cpu
 from isthmus.tasks.arrays import counted
 from isthmus.tasks.memory import in_words
 from isthmus.training import FitEvent
@@ -97,6 +97,7 @@ class Forecast:
         return dataclasses.asdict(self)
 
 
+@made_on_cpu
 def foresee(x: object, y: object = None, **options: Any) -> Forecast:  # noqa: ANN401 - those of `discover`
     """What `discover` would take with the same arguments: gradients, memory and seconds, from one second of trials.
 

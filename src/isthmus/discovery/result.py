@@ -21,6 +21,7 @@ from isthmus.discovery.groups.powers import Powers
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS, Side, rank_kind
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
+from isthmus.networks.devices import made_on_cpu
 from isthmus.networks.network import Network
 from isthmus.tasks.input_columns import InputColumn, columns_of
 from isthmus.tasks.seen_ranges import say_far_off
@@ -29,7 +30,7 @@ from isthmus.training.losses import Loss, loss_argument, usual_loss
 from isthmus.writing.shown import Shown
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Discovery(Shown):
     """The rank of a task with its evidence, and `f = decoder o encoder` through that many dimensions.
 
@@ -269,9 +270,12 @@ class Discovery(Shown):
 
         Raises:
             DataError: a run with its page stands there, which would be the page of another discovery.
+            ValueError: an empty name.
             OSError: the folder cannot be written.
             TypeError: a setting, reading or piece of evidence has no plain form.
         """
+        if not os.fspath(folder):
+            raise ValueError("save(''): needs the name of a folder; '.' is this one.")
         if (Path(folder) / RESULT).exists() and (Path(folder) / PAGE).exists():
             raise DataError(
                 f"{folder}: holds a finished run, and {PAGE} would tell of another than is saved. Give another folder."
@@ -282,6 +286,7 @@ class Discovery(Shown):
         write_fields(folder, {f.name: getattr(self, f.name) for f in fields(self)})
 
 
+@made_on_cpu
 def load(folder: str | os.PathLike[str]) -> Discovery:
     """The discovery that `Discovery.save` or `isthmus discover` wrote into `folder`; nothing is unpickled.
 

@@ -14,6 +14,7 @@ from isthmus.discovery.result import Discovery
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import seed_argument, tensor_argument
+from isthmus.networks.devices import made_on_cpu
 from isthmus.training import fit
 from isthmus.training.solvers.solver import LBFGS
 
@@ -22,6 +23,7 @@ REFINE_RIDGE = 1e-6  # relative to the variance of the targets: enough to keep t
 BEYOND = 3  # ranks after the gap that are tried when none are given
 
 
+@made_on_cpu
 def scree(
     result_or_module: Discovery | nn.Module,
     x: Float[Tensor, "n d_in"] | None = None,

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from isthmus.tasks.task import Task
+from isthmus.theory.home import at_home
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +83,7 @@ def bijective_map(
     return BijectiveMap(inner, left * values @ right.T, outer)
 
 
+@at_home
 def bijective_rank(
     rank: int,
     *,

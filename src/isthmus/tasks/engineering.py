@@ -15,6 +15,7 @@ from torch import Tensor
 
 from isthmus.tasks.gradients import gradient_covariance
 from isthmus.tasks.task import Task
+from isthmus.theory.home import at_home
 
 STANDARD = 1 / math.sqrt(12)  # standard deviation of a uniform column of width 1
 
@@ -58,6 +59,7 @@ class EngineeringFunction:
         return scales[:, None] * gradient_covariance(self, x) * scales
 
 
+@at_home
 def engineering(name: str, *, num_samples: int, noise: float = 0.0, seed: int = 0) -> Task:
     """Regression on one of the functions of `ENGINEERING`, its inputs uniform within the published ranges.
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from isthmus.tasks.task import Kind, Task
 from isthmus.tasks.teachers import ShallowNetwork
+from isthmus.theory.home import at_home
 
 
 def helix_map(t: Float[Tensor, "*n 1"]) -> Float[Tensor, "*n 3"]:
@@ -175,6 +176,7 @@ def _on(
     )
 
 
+@at_home
 def curve_autoencoder(*, num_samples: int = 1000, seed: int = 0) -> Task:
     """Autoencoding of a random piecewise linear curve in the plane, g(z) with z ~ N(0, 1) and g a shallow ReLU network.
 

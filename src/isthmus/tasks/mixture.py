@@ -12,10 +12,12 @@ from torch import Tensor
 from isthmus.tasks.images import one_hot
 from isthmus.tasks.task import Kind, Task
 from isthmus.tasks.teachers import ShallowNetwork, latent_dim_for
+from isthmus.theory.home import at_home
 
 REACH = 1.2  # mean distance of the centres from 0, relative to that of the latent points
 
 
+@at_home
 def mixture_classes(
     rank: int,
     *,

@@ -14,6 +14,7 @@ from isthmus.tasks.gradients import Strength
 from isthmus.tasks.links import Link, LinkMap
 from isthmus.tasks.predictors import Inputs
 from isthmus.tasks.task import Task
+from isthmus.theory.home import at_home
 
 LEAST_SLOPE, LEAST_SHARE, LEAST_JACOBIAN = 0.05, 0.05, 0.01  # what a link must have in its weakest direction
 DRAWS = 1000
@@ -36,6 +37,7 @@ class MultiIndexMap:
         return self.link(self.coordinates(x))
 
 
+@at_home
 def multi_index(
     index_rank: int,
     *,

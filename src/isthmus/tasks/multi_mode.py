@@ -12,6 +12,7 @@ from isthmus.tasks.links import Link, LinkMap
 from isthmus.tasks.multi_index import orthonormal_rows
 from isthmus.tasks.predictors import Inputs
 from isthmus.tasks.task import Task
+from isthmus.theory.home import at_home
 
 WEAKEST = 0.5  # standard deviation of the weakest mode; that of the strongest is 1
 LEAST_JACOBIAN = 0.01
@@ -38,6 +39,7 @@ class MultiModeMap:
         return self.curved(x) @ self.modes + self.constant
 
 
+@at_home
 def multi_mode(
     mode_rank: int,
     *,

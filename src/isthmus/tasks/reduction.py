@@ -10,6 +10,7 @@ from torch import Tensor
 from isthmus.tasks.multi_index import orthonormal_rows
 from isthmus.tasks.predictors import Predictors
 from isthmus.tasks.task import Task
+from isthmus.theory.home import at_home
 
 ACTIVE = 2  # columns that the models depend on: the first two
 FLOOR = 0.001  # inside the logarithm of model C
@@ -37,6 +38,7 @@ class ReductionModel(StrEnum):
         return (a + b).square() * torch.log(a.square() + b.square() + FLOOR)
 
 
+@at_home
 def reduction_model(
     model: ReductionModel,
     *,
@@ -81,6 +83,7 @@ def reduction_model(
     return Task(x.numpy(), y.numpy(), 1, source, latent=f.numpy(), jacobian_rank=1, directions=eye.numpy())
 
 
+@at_home
 def spread_index(*, num_samples: int, d_in: int = 10, seed: int = 0) -> Task:
     """Regression whose mean depends on one combination of the inputs and whose spread on another.
 

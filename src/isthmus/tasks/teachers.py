@@ -16,6 +16,7 @@ from torch import Tensor
 
 from isthmus.networks import ResNet
 from isthmus.tasks.task import Task
+from isthmus.theory.home import at_home
 
 INNER_WIDTH = 100  # of the shallow networks, as in the experiments of the first paper (FC-47)
 LEAK = 0.3  # slope of the leaky teachers for negative inputs
@@ -84,6 +85,7 @@ class TeacherMaps:
         return self.respond(z[..., : self.rank])
 
 
+@at_home
 def teacher(
     rank: int,
     *,
@@ -139,6 +141,7 @@ def teacher(
     return Task(maps.observe(z).numpy(), y.numpy(), rank, source, latent=z.numpy(), jacobian_rank=rank)
 
 
+@at_home
 def composed_teacher(dimensions: Sequence[int], *, num_samples: int, residual: bool = False, seed: int = 0) -> Task:
     """Regression task y = g_m(.. g_1(x)) on inputs that fill their space: its rank is the least inner dimension.
 
@@ -236,6 +239,7 @@ def latent_dim_for(rank: int, d_in: int, latent_dim: int | None, *, what: str = 
     return latent_dim
 
 
+@at_home
 def teacher_reference(*, num_samples: int = 256, seed: int = 0) -> Task:
     """The small teacher of rank 5 on which solvers are compared: 50 inputs, 50 outputs, 15 latent coordinates.
 

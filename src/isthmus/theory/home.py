@@ -22,6 +22,9 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if torch.get_default_device() != CPU:  # a device that is set costs time in every call of torch
+            with CPU:
+                return call(*args, **kwargs)
         away = abroad((args, kwargs))
         if away is None:
             return function(*args, **kwargs)
