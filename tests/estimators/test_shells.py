@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -79,6 +80,23 @@ def test_the_regressor_predicts_and_scores(regressor: BottleneckRegressor) -> No
     assert regressor.predict(X).shape == Y.shape
     assert regressor.score(X, Y) > 0.8
     assert not hasattr(regressor, "inverse_transform")
+
+
+def test_predictions_are_not_rounded_to_the_precision_of_the_samples() -> None:
+    """Unix seconds, and numbers that float32 does not hold."""
+    x = X.astype(np.float32)
+    for offset, unit in ((1.7e9, 10.0), (0.0, 1e60)):
+        targets = offset + unit * Y
+        fitted = BottleneckRegressor(**SMALL).fit(x, targets)
+        assert fitted.score(x, targets) == pytest.approx(fitted.score(x.astype(float), targets), abs=1e-6)
+        assert fitted.predict(x).dtype == np.float64
+
+
+def test_tensors_are_samples_also_with_gradients_and_of_types_that_numpy_lacks() -> None:
+    x, y = torch.tensor(X, requires_grad=True), torch.from_numpy(Y).bfloat16()
+    fitted = BottleneckRegressor(**SMALL).fit(x, y)
+    assert fitted.predict(x).shape == Y.shape
+    np.testing.assert_array_equal(fitted.transform(x), fitted.transform(X))
 
 
 def test_the_first_coordinate_is_the_one_that_predictions_miss_most(regressor: BottleneckRegressor) -> None:
@@ -162,13 +180,16 @@ def test_a_grid_search_picks_the_ridge_that_predicts(kind: type[Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["regressor", "classifier", "autoencoder"])
-def test_single_precision_comes_out_as_it_went_in(name: str, request: pytest.FixtureRequest) -> None:
+def test_coordinates_keep_their_precision_and_predictions_that_of_the_targets(
+    name: str, request: pytest.FixtureRequest
+) -> None:
     fitted = request.getfixturevalue(name)
     outputs = {"regressor": "predict", "classifier": "predict_proba", "autoencoder": "inverse_transform"}[name]
     for dtype in (np.float32, np.float64):
         coordinates = fitted.transform(X.astype(dtype))
-        given = coordinates if name == "autoencoder" else X.astype(dtype)
-        assert coordinates.dtype == getattr(fitted, outputs)(given).dtype == dtype
+        given, kept = (coordinates, dtype) if name == "autoencoder" else (X.astype(dtype), np.float64)
+        assert coordinates.dtype == dtype
+        assert getattr(fitted, outputs)(given).dtype == kept
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from isthmus.errors import ShapeError
-from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples
+from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples, plain
 from isthmus.tasks.arrays import counted
 
 
@@ -39,7 +39,7 @@ class BottleneckAutoencoder(Bottleneck):
         Returns:
             Itself.
         """
-        rows = validate_data(self, X, dtype=FLOATS, ensure_min_samples=2)
+        rows = validate_data(self, plain(X), dtype=FLOATS, ensure_min_samples=2)
         self.n_components_: int = self._discover(rows, None, sample_weight, groups).rank
         return self
 

@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from isthmus.discovery.data.checking import checked_weights
-from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples
+from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples, plain
 
 
 class BottleneckClassifier(ClassifierMixin, Bottleneck):
@@ -42,7 +42,7 @@ class BottleneckClassifier(ClassifierMixin, Bottleneck):
         Returns:
             Itself.
         """
-        rows, labels = validate_data(self, X, y, dtype=FLOATS, ensure_min_samples=2)
+        rows, labels = validate_data(self, plain(X), plain(y), dtype=FLOATS, ensure_min_samples=2)
         check_classification_targets(labels)
         labels = column_or_1d(labels, warn=True)
         weights = checked_weights(sample_weight, len(labels))
@@ -57,7 +57,7 @@ class BottleneckClassifier(ClassifierMixin, Bottleneck):
             X: samples (n, d_in).
 
         Returns:
-            Probabilities (n, number of classes), in the order of `classes_` and the precision of X.
+            Probabilities (n, number of classes), in the order of `classes_`, in float64.
         """
         return self._predictions(X)
 

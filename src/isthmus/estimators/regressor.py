@@ -6,7 +6,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples
+from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples, plain
 
 
 class BottleneckRegressor(RegressorMixin, Bottleneck):
@@ -57,7 +57,9 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
         Returns:
             Itself.
         """
-        rows, targets = validate_data(self, X, y, dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2)
+        rows, targets = validate_data(
+            self, plain(X), plain(y), dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2
+        )
         values, names = np.asarray(targets), getattr(y, "columns", None)
         self._is_single_ = values.ndim == 1
         self._discover(rows, values if names is None else pd.DataFrame(values, columns=names), sample_weight, groups)
@@ -70,7 +72,7 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
             X: samples (n, d_in).
 
         Returns:
-            Targets (n,) or (n, d_out), in the precision of X.
+            Targets (n,) or (n, d_out), in float64.
         """
         found = self._predictions(X)
         return found[:, 0] if self._is_single_ else found

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
+import torch
 import xarray as xr
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isthmus.discovery import Discovery, discover
 from isthmus.discovery.work.progress import Progress
+from isthmus.tasks.arrays import tensor_numbers
 from isthmus.training import Limits
 from isthmus.training.losses import loss_argument, usual_loss
 
@@ -125,12 +127,11 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _rows(self, X: Samples) -> Array:
         """New samples, checked against those of the fit."""
         check_is_fitted(self)
-        return np.asarray(validate_data(self, X, reset=False, dtype=FLOATS))
+        return np.asarray(validate_data(self, plain(X), reset=False, dtype=FLOATS))
 
     def _predictions(self, X: Samples) -> Array:
-        """Expected targets, of classes their probabilities, in the precision of X, shape (n, d_out)."""
-        rows = self._rows(X)
-        return self.discovery_.loss.means(self.discovery_.predict(rows).astype(rows.dtype))
+        """Expected targets, of classes their probabilities, in float64 whatever X is in, shape (n, d_out)."""
+        return self.discovery_.loss.means(self.discovery_.predict(self._rows(X)))
 
     @property
     def _n_features_out(self) -> int:
@@ -145,6 +146,11 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
 
+def plain(values: Any) -> Any:
+    """Values as scikit-learn takes them: tensors, also of types that numpy lacks, as arrays."""
+    return tensor_numbers(values, "tensor") if isinstance(values, torch.Tensor) else values
+
+
 def _whole(number: Any, said: str) -> int | None:
     """Plain Python of an integer, also of one that a search drew with numpy; `said` names the argument.
 
@@ -152,6 +158,8 @@ def _whole(number: Any, said: str) -> int | None:
         TypeError: no whole number.
     """
     try:
+        if isinstance(number, bool):
+            raise TypeError
         return None if number is None else index(number)
     except TypeError:
         raise TypeError(f"{said}={str(number)[:40]}: needs a whole number, or None for the default.") from None
