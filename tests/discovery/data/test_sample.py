@@ -148,10 +148,30 @@ def test_the_error_of_unseen_rows_is_that_of_one_pass_over_all_of_them(
     assert problem is not None
     network = torch.nn.Linear(3, problem.d_out, dtype=torch.float64)
     left = ~found.taken
-    whole = problem.with_held(X[left], found.everything.y[left], weight[left]).heldout_error(network)
+    weighted, plain = (problem.with_held(X[left], found.everything.y[left], w) for w in (weight[left], None))
+    whole, unweighted = (
+        one.heldout_error(network) / (one.heldout_error_of_constant() if problem.loss.is_quadratic else 1.0)
+        for one in (weighted, plain)
+    )
     assert found.unseen_error(problem, network) == pytest.approx(whole, rel=1e-12)
-    plain = problem.with_held(X[left], found.everything.y[left], None).heldout_error(network)
-    assert abs(plain - whole) > 1e-6 * whole
+    assert abs(unweighted - whole) > 1e-6 * whole
+
+
+def test_the_error_of_unseen_rows_is_a_share_of_their_own_variance() -> None:
+    """That of the sample is another where a few rows hold most of it."""
+    y = np.exp(3 * X[:, :2])
+    found = Sample.of(checked_data(X, y, None), SETTINGS, most=200)
+    problem = found.posed(SETTINGS)
+    assert problem is not None
+    left, constant = ~found.taken, problem.best_constant()
+    network = torch.nn.Sequential(torch.nn.Linear(3, 2, dtype=torch.float64))
+    with torch.no_grad():
+        network[0].weight.zero_()
+        network[0].bias.copy_(constant)
+    assert found.unseen_error(problem, network) == pytest.approx(1.0, rel=1e-12)
+    assert not 0.9 < problem.with_held(X[left], y[left], None).heldout_error(network) < 1.1, (
+        "of the variance of the sample"
+    )
 
 
 def test_of_a_series_only_rows_between_held_out_ones_check_the_answer() -> None:
