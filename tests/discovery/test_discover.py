@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import isthmus
 from isthmus import Limits, Verdict, discover, tasks
+from isthmus.discovery.asked import Asked
 from isthmus.discovery.data.splitting import heldout_rows
 from isthmus.discovery.work.progress import Progress
 from isthmus.errors import DataError, DataWarning
@@ -306,7 +307,13 @@ def test_any_array_gives_the_right_answer(convert) -> None:  # noqa: ANN001  # p
         ({"network": "transformer"}, ValueError, "'connected'"),
         ({"network": "leaky", "depth_path": True}, ValueError, "leave out one of the two"),
         ({"ridge": -1.0}, ValueError, "positive ridges"),
+        ({"ridge": True}, ValueError, "positive ridges"),
         ({"starts": 0}, ValueError, "at least one start"),
+        ({"starts": -1}, ValueError, r"starts=-1\): needs at least one start"),
+        ({"log": 3}, ValueError, r"log=3\): needs 'all', or names"),
+        ({"columns": ["a"]}, ValueError, "needs an isthmus.tasks.InputColumn for each"),
+        ({"sample_weight": ["a"] * 240}, DataError, r"sample_weight=\.\.\.\): holds"),
+        ({"sample_weight": torch.ones(240) * 1j}, DataError, r"sample_weight=\.\.\.\): holds complex"),
         ({"depth": 3}, ValueError, r"depth=3\): needs at least 8, so that there is at least one linear middle layer"),
         ({"workers": 2.0}, ValueError, r"workers=2\.0\): needs a whole number"),
         ({"scaling": "x"}, ValueError, "scaling='x'.*'column', 'global', 'auto'"),
@@ -331,7 +338,13 @@ def test_any_array_gives_the_right_answer(convert) -> None:  # noqa: ANN001  # p
         "network",
         "path",
         "ridge",
+        "true-ridge",
         "starts",
+        "fewer-starts",
+        "log",
+        "columns",
+        "weights-of-text",
+        "complex-weights",
         "depth",
         "workers",
         "scaling",
@@ -357,6 +370,15 @@ def test_bad_input_is_refused_before_any_work(change: dict[str, object], error: 
     arguments = {"x": task.x, "y": task.y} | change
     with pytest.raises(error, match=message):
         discover(**arguments, effort="quick")  # pyright: ignore[reportArgumentType]
+
+
+def test_numbers_of_numpy_and_torch_are_ridges_and_labels_need_no_order() -> None:
+    task = small_teacher(1)
+    asked = Asked(ridge=np.float32(0.25), groups=np.array([1, "a"] * 120, dtype=object), effort="quick")  # pyright: ignore[reportArgumentType]
+    request = asked.request(task.x, task.y)
+    assert request.settings.ridges == (0.25,)
+    assert {bool(held) for held in request.sample.held[::2]} == {bool(request.sample.held[0])}
+    assert Asked(ridge=torch.tensor(0.25)).request(task.x, task.y).settings.ridges == (0.25,)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.slow

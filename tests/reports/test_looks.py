@@ -80,6 +80,15 @@ def test_pictures_by_name() -> None:
         _ = found.plot.nope
     with pytest.raises(ValueError, match="there is no picture"):
         fitted().plot()
+    with pytest.raises(TypeError, match=r"plot\.scree\(\): takes nothing; isthmus\.plots\.scree\(table, ax\)"):
+        found.plot.scree(ax=found.plot())
+
+
+def test_a_discovery_is_itself_and_goes_into_a_set() -> None:
+    found = discoveries.discovery()
+    assert {found, found} == {found}
+    with pytest.raises(ValueError, match=r"save\(''\): needs the name of a folder"):
+        found.save("")
 
 
 def test_what_a_discovery_says_of_itself_is_its_verdict() -> None:

@@ -91,6 +91,11 @@ class Asked:
         for name in ("ranks", "ordered", "control", "depth_path"):
             if not isinstance(value := getattr(self, name), bool | np.bool_):
                 raise ValueError(f"discover({name}={str(value)[:40]!r}): needs True or False.")
+        log, columns = self.log, self.columns
+        if log is not None and not (isinstance(log, str | Sequence) and all(isinstance(name, str) for name in log)):
+            raise ValueError(f"discover(log={str(log)[:40]}): needs 'all', or names of columns.")
+        if columns is not None and not all(isinstance(one, InputColumn) for one in columns):
+            raise ValueError("discover(columns=...): needs an isthmus.tasks.InputColumn for each column of x, or None.")
         if self.progress is not None and not callable(self.progress):
             raise TypeError(
                 f"discover(progress={str(self.progress)[:40]!r}): needs a function that takes a Progress, or None."
@@ -219,6 +224,8 @@ def adapted_settings(
     limits = limits_argument(limits, "discover", heeds=("seconds", "evaluations"))
     if ridge is not None:
         settings = replace(settings, ridges=_ridges(ridge))
+    if starts is not None and (isinstance(starts, bool) or starts < 1):
+        raise ValueError(f"discover(starts={starts}): needs at least one start.")
     if starts is not None:
         check_memory(min(starts, MOST) * BYTES_OF_START, f"discover(starts={str(starts)[:40]})")
         settings = replace(settings, starts=start_kinds(settings.rank_kind, starts))
@@ -231,10 +238,10 @@ def adapted_settings(
 def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
     """The ridges, largest first."""
     try:
-        ridges = (float(ridge),) if isinstance(ridge, int | float) else tuple(map(float, ridge))
+        ridges = (float(ridge),) if np.ndim(ridge) == 0 else tuple(map(float, ridge))  # pyright: ignore[reportArgumentType]
     except (TypeError, ValueError):
         ridges = ()
-    if not ridges or isinstance(ridge, str) or not all(0 < value < float("inf") for value in ridges):
+    if not ridges or isinstance(ridge, str | bool) or not all(0 < value < float("inf") for value in ridges):
         raise ValueError(
             f"discover(ridge={str(ridge)[:60]!r}): needs positive ridges: one number, or several in a list."
         )

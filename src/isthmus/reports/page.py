@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -39,6 +40,7 @@ from isthmus.reports.tables import (
     skipped_table,
 )
 from isthmus.reports.verdict import verdict_of, verdict_of_control
+from isthmus.tasks.arrays import check_same_length
 from isthmus.tasks.names import shown
 from isthmus.writing.atomic import write_text
 
@@ -112,6 +114,8 @@ def report(
         raise TypeError(f"report(result, path): needs what discover or diagnose returned, got {type(result).__name__}.")
     if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"report(result, path): needs the path of a file, got {type(path).__name__}.")
+    if x is not None and y is not None:
+        check_same_length(len(np.asarray(x)), len(np.asarray(y)), name="report(x, y)")
     write_text(Path(path), rendered("page.html", _content(result, x, y, command, pictures, meaning, notes)))
 
 

@@ -1,5 +1,6 @@
 """How long a computation may take, the clock that says when it is over, and how long it still will."""
 
+import math
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -34,7 +35,8 @@ class Limits:
             value = getattr(self, name)
             if value is None:
                 continue
-            if not isinstance(value, Real) or not value > 0:  # pyright: ignore[reportOperatorIssue]
+            wrong = isinstance(value, bool) or not isinstance(value, Real)
+            if wrong or not 0 < value < math.inf:  # pyright: ignore[reportOperatorIssue]
                 raise ValueError(f"Limits({name}={value}): needs a positive number, or None for no bound.")
 
 

@@ -40,7 +40,10 @@ class Shown:
 
     @property
     def plot(self) -> "Plots":
-        """Pictures: `result.plot()` draws the first, `result.plot.NAME()` the one of that name; both return axes."""
+        """Pictures: `result.plot()` draws the first, `result.plot.NAME()` the one of that name; both return axes.
+
+        A notebook shows `result.plot().figure`. Functions of `isthmus.plots` draw tables of a result into other axes.
+        """
         return Plots(self)
 
     def summary(self) -> str:
@@ -89,7 +92,14 @@ class Plots:
     def __getattr__(self, name: str) -> Callable[[], Any]:
         if name.startswith("_") or name not in self._by_name:
             raise AttributeError(f"no picture is called {name!r}; there is {', '.join(self._by_name) or 'none'}.")
-        return self._by_name[name]
+
+        def draw(*given: object, **named: object) -> Any:  # noqa: ANN401 - axes, as above
+            if given or named:
+                where = f"isthmus.plots.{name}(table, ax) draws a table of the result into axes of yours"
+                raise TypeError(f"plot.{name}(): takes nothing; {where}.")
+            return self._by_name[name]()
+
+        return draw
 
     def __dir__(self) -> list[str]:
         return [*self._by_name]

@@ -109,6 +109,9 @@ def test_distance_correlation_of_two_points_and_of_a_similarity() -> None:
     # by hand for 0, 1, 2 against 0, 1, 0: sums AB = 72 / 81, AA = 360 / 81, BB = 144 / 81
     assert distance_correlation([0.0, 1.0, 2.0], [0.0, 1.0, 0.0]) == pytest.approx((72 / np.sqrt(360 * 144)) ** 0.5)
     assert distance_correlation([1.0, 1.0, 1.0], [0.0, 1.0, 2.0]) == 0.0
+    other = X[:, 0] + X[:, 1] ** 2
+    for unit in (1e-300, 1e-200, 1e130):  # squares of distances vanish or overflow
+        assert distance_correlation(unit * X[:, 0], other) == pytest.approx(distance_correlation(X[:, 0], other))
 
 
 def test_a_symmetry_of_the_encoder_has_no_defect_and_another_has() -> None:
@@ -146,8 +149,17 @@ def test_what_does_not_fit_is_refused() -> None:
         interpret(known(), X, transforms={"first two": lambda v: v[:, :2]})
     with pytest.raises(ShapeError, match="needs the 5 input columns"):
         interpret(known(), X[:, :3])
-    with pytest.raises(DataError, match="first"):
+    with pytest.raises(DataError, match=r"'first' has 10 rows, x has 300"):
         interpret(known(), X, candidates={"first": X[:10, 0]})
+    frame = pd.DataFrame(X, index=[f"r{i}" for i in range(300)], columns=list(known().input_names))
+    for candidates in ({"z": frame.iloc[::-1, 0]}, frame.iloc[::-1, :1]):
+        with pytest.raises(DataError, match="row labels .* in another order"):
+            interpret(known(), frame, candidates=candidates)
+    for wrong in ({"candidates": X[:, :1]}, {"transforms": [abs]}, {"transforms": {"n": 3}}):
+        with pytest.raises(TypeError, match=f"{[*wrong][0]}=...\\): needs"):
+            interpret(known(), X, **wrong)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="needs what discover returned, got int"):
+        interpret(3, X)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="rank 0"):
         interpret(discoveries.discovery(rank=0), X)
     with pytest.raises(ShapeError, match="same|shape"):

@@ -26,6 +26,7 @@ from isthmus.tasks.arrays import (
     counted,
     in_parts,
     listing,
+    real_numbers,
 )  # fmt: skip
 from isthmus.tasks.foreign import in_memory
 from isthmus.tasks.input_columns import InputColumn, Made
@@ -231,9 +232,13 @@ def groups_of_rows(groups: ArrayLike | None, sample_weight: ArrayLike | None) ->
     if groups is not None and len(missing := np.atleast_1d(pd.isna(np.asarray(groups))).nonzero()[0]):
         rows = listing((missing + 1).tolist(), "row")
         raise DataError(f"discover(groups=...): has no label in {rows}. Give one to each row, or drop these rows.")
+    try:
+        np.unique(np.asarray(groups))
+    except TypeError:  # numbers and text, which have no common order
+        groups = pd.factorize(np.asarray(groups))[0]
     if groups is None or sample_weight is None:
         return groups
-    labels, weights = np.asarray(groups), np.asarray(sample_weight)
+    labels, weights = np.asarray(groups), real_numbers(sample_weight, "discover(sample_weight=...)")
     if labels.shape != weights.shape:
         raise DataError(f"discover(groups=...): needs one label per row, {len(weights)}; got shape {labels.shape}.")
     return labels[weights > 0]
@@ -243,7 +248,7 @@ def checked_weights(sample_weight: ArrayLike | None, num_rows: int) -> Array | N
     """Weights as float64 (n,), finite, non-negative and not all zero; None where none were given."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    weights = real_numbers(sample_weight, "discover(sample_weight=...)").astype(np.float64)
     if weights.shape != (num_rows,):
         raise DataError(
             f"discover(sample_weight=...): needs one weight per row, {num_rows}; got shape {weights.shape}."

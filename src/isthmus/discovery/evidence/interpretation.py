@@ -19,6 +19,7 @@ from isthmus.discovery.result import Discovery
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected, jacobians
 from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, counted, in_parts
+from isthmus.tasks.foreign import check_row_labels
 from isthmus.theory.home import at_home
 
 ROWS = 1000  # rows at most for Jacobians and pairs of distances, drawn with a fixed seed
@@ -75,6 +76,7 @@ def interpret(
     >>> isthmus.interpret(found, x).sizes["input"]
     4
     """
+    _check_arguments(found, x, candidates, transforms)
     if found.rank < 1:
         raise ValueError("interpret(found): a discovery of rank 0 has no coordinates; nothing is to be said of them.")
     samples = found.in_order(x)
@@ -108,6 +110,18 @@ def interpret(
         defects = [symmetry_defect(found.encoder, transform, samples) for transform in transforms.values()]
         table = table.assign_coords(transform=list(transforms)).assign(symmetry_defect=("transform", defects))
     return table
+
+
+def _check_arguments(found: object, x: object, candidates: object, transforms: object) -> None:
+    """Refuse what is nothing of its kind, and candidates whose rows are those of `x` in another order."""
+    if not isinstance(found, Discovery):
+        raise TypeError(f"interpret(found): needs what discover returned, got {type(found).__name__}.")
+    if candidates is not None and not isinstance(candidates, Mapping | pd.DataFrame):
+        raise TypeError(f"interpret(candidates=...): needs variables by name, got {type(candidates).__name__}.")
+    for name, values in {} if candidates is None else candidates.items():
+        check_row_labels(x, **{str(name): values})
+    if transforms is not None and not (isinstance(transforms, Mapping) and all(map(callable, transforms.values()))):
+        raise TypeError("interpret(transforms=...): needs functions of samples by name, as {'mirrored': lambda x: -x}.")
 
 
 def errors_saved(decoder: FullyConnected, coordinates: Array, *, columns_alike: bool = False) -> Array:
@@ -210,7 +224,11 @@ def symmetry_defect(encoder: FullyConnected, transform: Transform, x: ArrayLike)
 def _correlations(name: str, values: ArrayLike, coordinates: Array) -> Array:
     """Distance correlation of one candidate with each coordinate."""
     variable = as_samples(values, name)
-    check_same_length(len(coordinates), len(variable), name=f"x, {name}")
+    if len(variable) != len(coordinates):
+        raise DataError(
+            f"interpret(candidates=...): {name!r} has {counted(len(variable), 'row')}, x has {len(coordinates)}. Pass "
+            "one for each row of x."
+        )
     rows = drawn_rows(len(coordinates))
     return np.array([distance_correlation(z[rows], variable[rows]) for z in coordinates.T])
 
@@ -219,7 +237,8 @@ def _centred(values: Array) -> Array:
     """Distances between the rows, minus the means of their row and column, plus the mean of all."""
     from scipy.spatial.distance import pdist, squareform  # as long to import as our own modules
 
-    d = squareform(pdist(values))
+    size = np.abs(values).max()  # whose squares may overflow or vanish; the correlation knows no units
+    d = squareform(pdist(values / size if size > 0 else values))
     return d - d.mean(0) - d.mean(1)[:, None] + d.mean()
 
 
