@@ -1,7 +1,7 @@
 """Whatever is handed to the public calls instead of a network, samples or a seed is refused in words."""
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +10,10 @@ import torch
 from torch import nn
 
 import isthmus
+from isthmus import FullyConnected, LeakyResNet, ResNet
 from isthmus.diagnostics import reconstruction_arrows, representation_path
 from isthmus.errors import IsthmusError
+from isthmus.networks.network import Network
 from shape_checks import own_shape_checks
 
 torch.manual_seed(0)
@@ -158,3 +160,26 @@ def test_sizes_and_seeds_that_cannot_be_are_refused_before_anything_is_made(what
         SIZES[what]()
     assert len(str(caught.value)) < 300
     assert "(" in str(caught.value), "it says which call"
+
+
+KINDS: dict[str, Callable[..., Network]] = {
+    "connected": FullyConnected,
+    "resnet": partial(ResNet, block_depth=1),
+    "leaky": partial(LeakyResNet, effective_depth=1.0),
+}
+WRONG: list[tuple[str, object]] = [
+    ("d_in", 4.5), ("width", "x"), ("depth", None), ("seed", "x"), ("seed", -1), ("dtype", "float64"),
+    ("dtype", torch.int64),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize(("name", "value"), WRONG, ids=[f"{name}-{str(value)[-5:]}" for name, value in WRONG])
+def test_networks_say_which_of_their_numbers_is_none(make: Callable[..., Network], name: str, value: object) -> None:
+    given = {"d_in": 4, "d_out": 3, "width": 5, "depth": 2, "seed": 0} | {name: value}
+    with own_shape_checks():  # the run-time type checker of the tests refuses them first
+        with pytest.raises(ValueError, match=rf"\w+\({name}=.*\): needs a "):
+            make(**given)
+        sizes = {size: np.int64(number) for size, number in (given | {name: 4}).items() if size != "dtype"}
+        made = make(**sizes)
+    assert made(torch.zeros(2, made.d_in)).shape == (2, 3)

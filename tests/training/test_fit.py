@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -237,17 +238,27 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
     [
         ({"ridge": -1.0}, ValueError, "needs a finite number >= 0"),
         ({"loss": "hinge"}, ValueError, "'squared', 'cross_entropy'"),
-        ({"sample_weight": [1.0] * 59}, ValueError, "one non-negative weight per row"),
+        ({"sample_weight": [1.0] * 59}, ValueError, "one weight per row, 60, got 59"),
+        ({"solver": "x"}, TypeError, r"solver='x'\): needs one or a tuple of"),
+        ({"callback": 3}, TypeError, r"callback=3\): needs a function"),
+        ({"checkpoint": ""}, ValueError, "needs the name of a file"),
+        ({"checkpoint": str(Path(__file__).parent)}, ValueError, "is a folder. Give the name of a file"),
         ({"y": torch.zeros(59, 3)}, ShapeError, "as many rows in x as in y, got 60 and 59"),
         ({"y": torch.zeros(60, 2)}, ShapeError, "3 outputs, y has 2 columns"),
     ],
-    ids=["ridge", "loss", "weights", "rows", "columns"],
+    ids=["ridge", "loss", "weights", "solver", "callback", "no-file", "folder", "rows", "columns"],
 )
 def test_bad_input_is_refused_before_any_work(change: dict[str, object], error: type[Exception], message: str) -> None:
     network, x, y = small()
     arguments = {"x": x, "y": y, "ridge": 0.01} | change
     with pytest.raises(error, match=message):
         fit(network, **arguments)  # pyright: ignore[reportArgumentType]
+
+
+def test_numbers_of_torch_and_numpy_give_plain_ones() -> None:
+    network, x, y = small()
+    for ridge in (torch.tensor(0.01), np.float32(0.01)):
+        assert type(fit(network, x, y, ridge=ridge, solver=Adam(2)).objective) is float  # pyright: ignore[reportArgumentType]
 
 
 def test_weights_act_like_repeated_rows() -> None:

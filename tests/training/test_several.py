@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from isthmus import FullyConnected, Outcome, fit
+from isthmus import FullyConnected, Limits, Outcome, fit
 from isthmus.errors import ShapeError
 from isthmus.training.culling import Culling
 from isthmus.training.moves import rebalancing
@@ -136,3 +136,12 @@ def test_an_error_in_one_start_ends_all_and_is_told() -> None:
         fit_several([], *data(), ridge=0.01)
     with pytest.raises(ValueError, match="needs every > 0"):
         Culling(every=0)
+
+
+def test_one_network_is_no_list_and_a_generator_is_one() -> None:
+    x = torch.ones(6, 3, dtype=torch.float64)
+    with pytest.raises(TypeError, match="needs several networks in a list"):
+        fit_several(FullyConnected(3, 2, width=4, depth=2), x, x[:, :2], ridge=0.1)  # pyright: ignore[reportArgumentType]
+    starts = (FullyConnected(3, 2, width=4, depth=2, seed=seed) for seed in range(2))
+    found = fit_several(starts, x, x[:, :2], ridge=0.1, limits=Limits(evaluations=3), workers=1)  # pyright: ignore[reportArgumentType]
+    assert len(found.results) == 2

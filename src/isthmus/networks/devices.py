@@ -9,7 +9,8 @@ import functools
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Concatenate, ParamSpec, TypeVar
+from numbers import Integral
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import torch
 from torch import nn
@@ -101,11 +102,21 @@ def _relies_on_it(*given: object) -> bool:
     )
 
 
+def _plain(value: object) -> object:
+    """A whole number of numpy as Python's own, of which torch takes sizes."""
+    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+
+
 def drawn_on_cpu(init: Callable[Concatenate[M, P], None]) -> Callable[Concatenate[M, P], None]:
-    """A module's `__init__` that draws on the CPU, the same for a seed, and puts weights where torch would."""
+    """A module's `__init__` that draws on the CPU, the same for a seed, and puts weights where torch would.
+
+    Sizes may be numbers of numpy.
+    """
 
     @functools.wraps(init)
-    def called(module: M, /, *arguments: P.args, **named: P.kwargs) -> None:
+    def called(module: M, /, *given: P.args, **by_name: P.kwargs) -> None:
+        arguments: Any = map(_plain, given)
+        named: Any = {name: _plain(value) for name, value in by_name.items()}
         if (usual := torch.get_default_device()) == CPU:
             return init(module, *arguments, **named)
         with CPU:

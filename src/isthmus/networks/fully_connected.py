@@ -14,7 +14,7 @@ from isthmus.errors import ShapeError
 from isthmus.networks.departures import check_as_written
 from isthmus.networks.devices import drawn_on_cpu
 from isthmus.networks.layers import LayerState, activation, check_features
-from isthmus.networks.network import Network
+from isthmus.networks.network import Network, check_numbers_of
 
 
 class FullyConnected(Network):
@@ -58,6 +58,7 @@ class FullyConnected(Network):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        check_numbers_of("FullyConnected", d_in=d_in, d_out=d_out, depth=depth, width=width, seed=seed, dtype=dtype)
         widths = _hidden_widths(width, depth)
         self.linear = frozenset(int(l) for l in linear)
         self.dimensions: tuple[int, ...] = (d_in, *widths, d_out)

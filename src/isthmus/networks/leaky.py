@@ -16,6 +16,7 @@ from isthmus.networks.devices import drawn_on_cpu
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import LayerState, check_features
 from isthmus.networks.leaky_steps import SCHEMES, check_leak, step_sizes
+from isthmus.networks.network import check_numbers_of
 from isthmus.networks.residual_rewriting import Map, chained, narrowed
 from isthmus.networks.residual_stream import ResidualStream
 from isthmus.theory.inputs import Real, check_finite
@@ -86,6 +87,7 @@ class LeakyResNet(ResidualStream):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        check_numbers_of("LeakyResNet", d_in=d_in, d_out=d_out, width=width, depth=depth, seed=seed, dtype=dtype)
         _check_leaky(d_in, d_out, width, depth, maps, scheme)
         check_finite("LeakyResNet", "effective_depth", effective_depth, least=0.0)
         Lt = float(effective_depth)

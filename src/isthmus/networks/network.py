@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from isthmus.networks.arguments import seed_argument, whole_argument
 from isthmus.networks.layers import LayerState
 
 
@@ -87,3 +88,18 @@ def penalty_of(network: nn.Module, counted: Collection[str] | None = None) -> Fl
     names = penalised(network) if counted is None else counted
     squares = [p.square().sum() for name, p in network.named_parameters() if name in names]
     return torch.stack(squares).sum() if squares else torch.zeros(())
+
+
+def check_numbers_of(call: str, *, seed: object, dtype: object, **sizes: object) -> None:
+    """Refuse sizes and a seed that are no whole numbers, and a type of parameters that have no gradients.
+
+    Raises:
+        ValueError: says which. DataError, which is one: the seed.
+    """
+    for name, size in sizes.items():
+        for one in size if isinstance(size, list | tuple) else (size,):
+            whole_argument(one, f"{call}({name}=...)")
+    if seed is not None:
+        seed_argument(seed, f"{call}(seed=...)")
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        raise ValueError(f"{call}(dtype={str(dtype)[:40]}): needs a floating-point type of torch, as torch.float64.")

@@ -15,6 +15,7 @@ from isthmus.networks.arguments import check_fits
 from isthmus.networks.devices import drawn_on_cpu
 from isthmus.networks.fully_connected import FullyConnected
 from isthmus.networks.layers import LayerState, check_features
+from isthmus.networks.network import check_numbers_of
 from isthmus.networks.residual_rewriting import Map, chained, narrowed
 from isthmus.networks.residual_stream import ResidualStream
 
@@ -70,6 +71,8 @@ class ResNet(ResidualStream):
     ) -> None:
         super().__init__()
         inner_width = width if inner_width is None else inner_width
+        sizes = {"width": width, "depth": depth, "block_depth": block_depth, "inner_width": inner_width}
+        check_numbers_of("ResNet", d_in=d_in, d_out=d_out, **sizes, seed=seed, dtype=dtype)
         _check_resnet((d_in, width, inner_width, d_out), depth, block_depth, residual_weight, dtype)
         self.residual_weight = float(residual_weight)
         self.block_depth = self.matrices_per_layer = block_depth

@@ -88,6 +88,8 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     module_argument(network, "fit(network, x, y)")
     check_trainable(network, "fit(network, x, y)")
     check_ridge(ridge, "fit", next(network.parameters()).dtype)
+    ridge = float(ridge)
+    _check_ways(checkpoint, callback, solver)
     limits = limits_argument(limits, "fit", heeds=("seconds", "evaluations", "memory"))
     if seed is not None:
         _reseed(network, seed_argument(seed, "fit(seed=...)"))
@@ -158,11 +160,28 @@ def _shares(weight: ArrayLike | Tensor, rows: int) -> Tensor:
             f"fit(sample_weight=...): {len(wrong)} of {len(weights)} weights are NaN or infinite, the first in row "
             f"{int(wrong[0]) + 1}. Leave those rows out, or give them finite weights."
         )
-    if len(weights) != rows or not bool((weights >= 0).all()) or not float(weights.max()) > 0:
-        raise ValueError("fit(sample_weight=...): needs one non-negative weight per row, not all zero.")
+    if len(weights) != rows:
+        raise ValueError(f"fit(sample_weight=...): needs one weight per row, {rows}, got {len(weights)}.")
+    if len(wrong := (weights < 0).nonzero()) or not float(weights.max()) > 0:
+        first = f"{float(weights[wrong[0]]):g} in row {int(wrong[0]) + 1}" if len(wrong) else "0 in all rows"
+        raise ValueError(f"fit(sample_weight=...): needs weights >= 0, some above 0; got {first}.")
     # a power of two, which rounds nothing: the sum of what is left neither overflows nor vanishes
     weights = weights / math.ldexp(1.0, math.frexp(float(weights.max()))[1] - 1)
     return weights / weights.sum()
+
+
+def _check_ways(checkpoint: object, callback: object, solver: object) -> None:
+    """Refuse what is no file, no function and no solver before anything is trained."""
+    if checkpoint is not None and not (isinstance(checkpoint, str | Path) and str(checkpoint)):
+        raise ValueError(f"fit(checkpoint={checkpoint!r}): needs the name of a file, or None to keep nothing.")
+    if checkpoint is not None and Path(str(checkpoint)).is_dir():
+        raise ValueError(f"fit(checkpoint={str(checkpoint)!r}): is a folder. Give the name of a file, perhaps in it.")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"fit(callback={str(callback)[:40]}): needs a function that takes a FitEvent, or None.")
+    for one in solver if isinstance(solver, tuple) else (solver,):
+        if one is not None and not hasattr(one, "start"):
+            known = "Adam, LBFGS and others of isthmus.training"
+            raise TypeError(f"fit(solver={str(one)[:40]!r}): needs one or a tuple of {known}, or None.")
 
 
 def _reseed(network: nn.Module, seed: int) -> None:

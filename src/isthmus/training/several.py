@@ -85,6 +85,9 @@ def fit_several(
             do not hear of each other, or what `fit` refuses.
         ShapeError: as `fit`.
     """
+    if isinstance(networks, nn.Module):
+        raise TypeError("fit_several(networks): needs several networks in a list; one is trained by fit.")
+    networks = list(networks)
     if not networks:
         raise ValueError("fit_several(networks): needs at least one start, got none. Give one network for each start.")
     if len({id(network) for network in networks}) < len(networks):
