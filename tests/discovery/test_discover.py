@@ -236,8 +236,9 @@ def test_classes_are_learnt_by_cross_entropy() -> None:
 def test_progress_is_told_and_never_falls_back_past_the_end(quick: isthmus.Discovery, told: list[Progress]) -> None:
     assert quick.rank == 1
     assert len(told) >= 2
-    assert {e.stage for e in told} <= {"training", "higher ranks", "objective curve", "scree curve"}
+    assert {e.stage for e in told[:-1]} <= {"training", "higher ranks", "objective curve", "scree curve"}
     assert all(0 <= e.fraction <= 1 for e in told)
+    assert (told[-1].stage, told[-1].fraction, told[-1].seconds_left) == ("finished", 1.0, 0.0)
 
 
 @pytest.mark.slow
@@ -310,6 +311,9 @@ def test_any_array_gives_the_right_answer(convert) -> None:  # noqa: ANN001  # p
         ({"ridge": True}, ValueError, "positive ridges"),
         ({"starts": 0}, ValueError, "at least one start"),
         ({"starts": -1}, ValueError, r"starts=-1\): needs at least one start"),
+        ({"y": np.array([1, "a"] * 120, dtype=object), "loss": "cross_entropy"}, DataError, "several types, int, str"),
+        ({"y": np.arange(240) * 1j, "loss": "cross_entropy"}, DataError, "labels are complex"),
+        ({"x": small_teacher(1).x[:1], "y": small_teacher(1).y[:1]}, DataError, "needs at least 3"),  # pyright: ignore[reportOptionalSubscript]
         ({"log": 3}, ValueError, r"log=3\): needs 'all', or names"),
         ({"columns": ["a"]}, ValueError, "needs an isthmus.tasks.InputColumn for each"),
         ({"sample_weight": ["a"] * 240}, DataError, r"sample_weight=\.\.\.\): holds"),
@@ -341,6 +345,9 @@ def test_any_array_gives_the_right_answer(convert) -> None:  # noqa: ANN001  # p
         "true-ridge",
         "starts",
         "fewer-starts",
+        "mixed-labels",
+        "complex-labels",
+        "one-row",
         "log",
         "columns",
         "weights-of-text",

@@ -160,6 +160,7 @@ def test_the_length_of_a_widened_search_is_foreseen_anew() -> None:
     told: list[Progress] = []
     settings = dataclasses.replace(NARROW, linear_width=6, width=18)
     assert discovered(settings, cube(9), progress=told.append).settings["linear_width"] == 9
+    assert (told[-1].stage, told.pop().fraction) == ("finished", 1.0)
     assert list(dict.fromkeys(event.part for event in told)) == ["", "9 neurons wide"]
     for part in ("", "9 neurons wide"):
         shares = [event.fraction for event in told if event.part == part]

@@ -92,6 +92,11 @@ def test_predictions_are_not_rounded_to_the_precision_of_the_samples() -> None:
         assert fitted.predict(x).dtype == np.float64
 
 
+def test_a_series_gives_its_target_its_name() -> None:
+    for y in (pd.Series(Y[:, 0], name="yield"), pd.DataFrame({"yield": Y[:, 0]})):
+        assert BottleneckRegressor(**SMALL).fit(X, y).discovery_.target_names == ("yield",)
+
+
 def test_tensors_are_samples_also_with_gradients_and_of_types_that_numpy_lacks() -> None:
     x, y = torch.tensor(X, requires_grad=True), torch.from_numpy(Y).bfloat16()
     fitted = BottleneckRegressor(**SMALL).fit(x, y)

@@ -39,7 +39,7 @@ from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings, with_sides
 from isthmus.discovery.work.elsewhere import Where, faster, opened, units_at_once
-from isthmus.discovery.work.progress import ProgressListener
+from isthmus.discovery.work.progress import Progress, ProgressListener
 from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
 from isthmus.discovery.work.search_memory import Foresight, announce_memory
 from isthmus.errors import DataWarning, outside
@@ -116,7 +116,9 @@ class Request:
 
     def _searched(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
         with one_thread_each():  # between units too, where many small products wait for each other on a busy machine
-            return self._answer(problem, told)
+            found = self._answer(problem, told)
+        self.progress(Progress("finished", 1.0, rank=found.rank, seconds_left=0.0))
+        return found
 
     def _answer(self, problem: Problem, told: tuple[str, ...]) -> Discovery:
         announce_memory(problem, self.settings, workers=self.workers)

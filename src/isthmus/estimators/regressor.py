@@ -61,6 +61,8 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
             self, plain(X), plain(y), dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2
         )
         values, names = np.asarray(targets), getattr(y, "columns", None)
+        if isinstance(y, pd.Series) and y.name is not None:
+            names = [y.name]
         self._is_single_ = values.ndim == 1
         self._discover(rows, values if names is None else pd.DataFrame(values, columns=names), sample_weight, groups)
         return self

@@ -1,14 +1,17 @@
 """Standardisation and its folding into the two halves: exact to rounding, at any magnitude."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
 
+import isthmus
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import Scaling, Standardiser, targets_among_inputs
 from isthmus.discovery.settings import Settings
-from isthmus.errors import DataWarning
+from isthmus.errors import DataError, DataWarning
 from isthmus.networks import FullyConnected
 from isthmus.tasks.input_columns import InputColumn, Made
 from tolerances import rounding
@@ -126,8 +129,32 @@ def test_the_folded_decoder_gives_the_users_units_and_constants(magnitude: float
 def test_constant_columns_are_named_and_left_out() -> None:
     values = columns()
     with pytest.warns(DataWarning, match=r"^1 constant input column not used: 'd'\.$"):
-        Standardiser.of(values).warn_of_constants("input", tuple("abcde"))
-    assert Standardiser.of(values[:, :3]).warn_of_constants("input", tuple("abc")) is None
+        Standardiser.of(values).warn_of_constants(values, "input", tuple("abcde"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Standardiser.of(values[:, :3]).warn_of_constants(values[:, :3], "input", tuple("abc"))
+
+
+def test_what_varies_by_hardly_more_than_rounding_is_not_called_constant() -> None:
+    """Time in nanoseconds since 1970 over a millisecond; targets like it were rank 0, confidently."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    faint = 1e14 + 10 * x[:, :1]
+    for values in (np.hstack([x, faint]), np.hstack([faint, x])):
+        with pytest.warns(
+            DataWarning, match=r"^1 target column not used: '\w' \(varies by less than 1e-12 of its size:"
+        ):
+            Standardiser.of(values).warn_of_constants(values, "target", tuple("abc"))
+    for given in ((faint, x), (x, faint), (faint, None)):
+        with pytest.raises(
+            DataError, match=r"no (input|target) column varies by more than 1e-12 .* Subtract an offset"
+        ):
+            isthmus.discover(*given, effort="quick")
+    rounded = 0.1 + 0.2 * np.ones((60, 1)) + np.where(x[:, :1] > 0, 1e-16, 0.0)
+    assert np.ptp(rounded) > 0
+    assert isthmus.discover(x, rounded, effort="quick").rank == 0, "computed, and constant but for its last bit"
+    with pytest.raises(DataError, match="identical but for rounding"):
+        isthmus.discover(rounded, x, effort="quick")
 
 
 def test_a_column_constant_to_rounding_is_constant_and_a_small_one_is_not() -> None:

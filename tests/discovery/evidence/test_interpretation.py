@@ -86,6 +86,20 @@ def test_attribution_names_the_inputs_in_their_own_units() -> None:
     assert table["input"].values.tolist() == list(discoveries.INPUTS)
 
 
+@pytest.mark.parametrize("scaling", ["global", "column"])
+@pytest.mark.parametrize("unit", [1e-200, 1e-160, 1e130])
+def test_what_coordinates_mean_has_no_units(scaling: str, unit: float) -> None:
+    """Squares of these overflow or vanish."""
+    found = in_units(scaling)
+    encoder, decoder = found.encoder, found.decoder
+    (into,), (out,) = encoder.written_layers()[0], decoder.written_layers()[0]
+    scaled = replace(found, encoder=linear((into / unit).tolist()), decoder=linear((unit * out).tolist()))
+    usual, other = interpret(found, X), interpret(scaled, unit * X)
+    for name in ("error_saved", "attribution"):
+        np.testing.assert_allclose(other[name], usual[name], rtol=1e-9, atol=1e-12)
+    assert usual["attribution"].values.max() > 0.5
+
+
 def test_columns_of_a_frame_are_found_by_name() -> None:
     frame = pd.DataFrame(X, columns=list(discoveries.INPUTS))
     np.testing.assert_array_equal(

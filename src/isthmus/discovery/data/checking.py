@@ -27,6 +27,7 @@ from isthmus.tasks.arrays import (
     in_parts,
     listing,
     real_numbers,
+    tensor_numbers,
 )  # fmt: skip
 from isthmus.tasks.foreign import in_memory
 from isthmus.tasks.input_columns import InputColumn, Made
@@ -133,9 +134,9 @@ def checked_data(
     told = [column.name for column in columns or ()] if is_told else None
     inputs = checked_names(told, "discover(columns)") if told else _names(x, samples.shape[1], "x")
     made = _made(x, inputs, columns)
+    check_enough(len(samples))
     if bool(constant_columns(samples).all()):
         raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
-    check_enough(len(samples))
     check_rows(len(samples))
     _check_spread(samples, inputs, "x")
     if y is None and kind.classes:
@@ -270,7 +271,9 @@ def checked_weights(sample_weight: ArrayLike | None, num_rows: int) -> Array | N
 
 def _classes(y: ArrayLike) -> tuple[Array, tuple[str, ...]]:
     """Class numbers and names, from labels or from one 0/1 column per class."""
-    values = np.asarray(y)
+    values = tensor_numbers(y, "discover(y)") if isinstance(y, Tensor) else np.asarray(y)
+    if values.dtype.kind == "c":
+        raise DataError(f"discover(y): the labels are complex numbers ({values.dtype}). Give text or whole numbers.")
     if values.ndim == 2 and values.shape[1] > 1:
         names, numbers = _names(y, values.shape[1], "class "), values.argmax(1)
         if set(np.unique(values).tolist()) - {0, 1} or bool((values.sum(1) != 1).any()):
@@ -281,7 +284,11 @@ def _classes(y: ArrayLike) -> tuple[Array, tuple[str, ...]]:
         raise DataError(f"discover(y): the label is missing in {listing((r + 1 for r in missing), 'row')}. Fill it in.")
     if values.dtype.kind == "f" and bool((values != np.round(values)).any()):
         raise DataError("discover(y, loss='cross_entropy'): the labels are fractions; for numbers leave out loss.")
-    classes, numbers = np.unique(values.reshape(-1), return_inverse=True)
+    try:
+        classes, numbers = np.unique(values.reshape(-1), return_inverse=True)
+    except TypeError:
+        kinds = ", ".join(sorted({type(label).__name__ for label in values.reshape(-1).tolist()}))
+        raise DataError(f"discover(y): the labels are of several types, {kinds}. Make them all text.") from None
     return numbers.astype(np.float64), checked_names(classes.tolist(), "discover(y)", what="class")
 
 

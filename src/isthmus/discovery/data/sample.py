@@ -26,7 +26,7 @@ from isthmus.discovery.data.splitting import (
 )
 from isthmus.discovery.halves import INDEX
 from isthmus.discovery.settings import Settings
-from isthmus.errors import DataWarning, outside
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.processes.shared_state import silenced
 from isthmus.tasks.arrays import counted
 
@@ -199,7 +199,9 @@ class Sample:
         """The problem in standardised units; None where the targets do not vary."""
         data, scaling = self.data, Scaling(settings.scaling)
         inputs = Standardiser.of(data.x, scaling=scaling)
-        inputs.warn_of_constants("input", data.input_names)
+        inputs.warn_of_constants(data.x, "input", data.input_names)
+        if not len(inputs.kept):
+            raise DataError(f"discover(x): all {len(data.x)} rows of x are identical but for rounding.")
         if data.powers and data.powers.coordinates.space:
             inputs = inputs.restricted(data.powers.coordinates.matrix).whitened(data.x)
         elif settings.rank_kind is INDEX and data.y is not data.x and len(data.x) >= ROWS_TO_WHITEN * len(inputs.kept):
@@ -208,10 +210,11 @@ class Sample:
         targets = None
         if data.loss.standardised:
             targets = Standardiser.of(data.y, scaling=scaling, total=True, robust=data.loss.robust)
+        if targets and data.y is not data.x:
+            targets.warn_of_constants(data.y, "target", data.target_names)
         if not (len(targets.kept) if targets else bool((data.y != data.y[0]).any())):
             return None
         if targets and data.y is not data.x:
-            targets.warn_of_constants("target", data.target_names)
             told = targets_among_inputs(data.x, data.y, (data.input_names, data.target_names))
             if told and settings.rank_kind is INDEX:  # else to pass an input on is a task like others
                 warnings.warn(told, DataWarning, stacklevel=outside())

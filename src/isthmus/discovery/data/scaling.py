@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from isthmus.errors import DataWarning, outside
+from isthmus.errors import DataError, DataWarning, outside
 from isthmus.networks import FullyConnected
 from isthmus.tasks.arrays import constant_columns, counted, in_parts, listing
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.tasks.names import quoted
+from isthmus.tasks.seen_ranges import column_range
 from isthmus.training.losses import SQUARED, DataLoss, Loss
 from isthmus.training.sharded.shared_rows import SharedRows
 from isthmus.training.sharded.team import Team
@@ -27,6 +28,7 @@ MOST_TOLD = 5  # pairs of target and input
 SAME = 1e-12  # of 1 less the size of a correlation
 FAR, NORMAL = 3.0, 1.4826  # deviations beyond which a value is wild; deviation over median distance of normal values
 CONSTANT = 1e-12  # spread over magnitude below which a column is constant to rounding
+ROUNDING = 2.0**-46  # and that of a constant that was computed
 
 
 class Scaling(Enum):
@@ -136,17 +138,32 @@ class Standardiser:
         sets = {tuple(np.flatnonzero(row).tolist()) for row in joined if row.sum() > 1}
         return [self.kept[list(of)].tolist() for of in sorted(sets)]
 
-    def warn_of_constants(self, what: str, names: tuple[str, ...]) -> str | None:
-        """Warn that constant columns are not used; returns the sentence."""
-        constant = sorted(set(range(len(self.mean))) - set(self.kept.tolist()))
-        if not constant:
-            return None
-        listed = ", ".join(quoted(names[i]) if names else str(i) for i in constant[:8]) + (
-            ", ..." if len(constant) > 8 else ""
-        )
-        text = f"{counted(len(constant), f'constant {what} column')} not used: {listed}."
-        warnings.warn(text, DataWarning, stacklevel=outside())
-        return text
+    def warn_of_constants(self, values: Array, what: str, names: tuple[str, ...]) -> None:
+        """Warn that columns of `values` are not used that are constant, or may be so but for rounding; not of all.
+
+        Raises:
+            DataError: none is used, though some vary by more than rounding.
+        """
+        unused = np.setdiff1d(np.arange(len(self.mean)), self.kept)
+        if not len(unused):
+            return
+        low, high = column_range(values[:, unused])
+        spread, size = high - low, np.maximum(np.abs(low), np.abs(high))
+        is_faint = spread > ROUNDING * size
+        if not len(self.kept):
+            if is_faint.any():
+                raise DataError(
+                    f"discover: no {what} column varies by more than {CONSTANT:g} of its size, which may be rounding. "
+                    "Subtract an offset from each, as its mean."
+                )
+            return
+        why = f" (varies by less than {CONSTANT:g} of its size: subtract an offset)"
+        parts = ((unused[~is_faint], f"constant {what} column", ""), (unused[is_faint], f"{what} column", why))
+        for columns, told, why in parts:
+            if len(columns):
+                listed = ", ".join(quoted(names[i]) if names else str(i) for i in columns[:8].tolist())
+                text = f"{counted(len(columns), told)} not used: {listed}{', ...' * (len(columns) > 8)}{why}."
+                warnings.warn(text, DataWarning, stacklevel=outside())
 
     def warn_of_dependences(self, columns: Sequence[InputColumn]) -> None:
         """Warn of columns that depend on each other linearly; of the values of one column of text that is no news."""

@@ -131,6 +131,8 @@ def errors_saved(decoder: FullyConnected, coordinates: Array, *, columns_alike: 
     """
     with torch.no_grad():
         outputs = torch.from_numpy(applied(decoder, coordinates))
+        unit = torch.from_numpy(_powers_of_two(outputs.numpy(), each=columns_alike))
+        outputs = outputs / unit
         variances = (outputs - outputs.mean(0)).square().mean(0)
         varying = variances.sqrt() > CONSTANT * outputs.abs().amax(0)
         weights = varying / torch.where(varying, variances, 1.0) if columns_alike else torch.ones_like(variances)
@@ -139,9 +141,19 @@ def errors_saved(decoder: FullyConnected, coordinates: Array, *, columns_alike: 
         for c in range(coordinates.shape[1]):
             held = coordinates.copy()
             held[:, c] = coordinates[:, c].mean()
-            worse = torch.from_numpy(applied(decoder, held)) - outputs
+            worse = torch.from_numpy(applied(decoder, held)) / unit - outputs
             saved.append(float((worse.square() @ weights).mean()) / (total or 1.0))
     return np.array(saved)
+
+
+def _powers_of_two(values: Array, *, each: bool) -> Array:
+    """Near the largest size of each column, or of all: squares of what is divided by them neither overflow nor vanish.
+
+    They round nothing.
+    """
+    sizes = [np.abs(part).max(axis=0, initial=0.0) for part in in_parts(values)]
+    size = np.max(sizes, axis=0) if each else np.full(values.shape[1], np.max(sizes, initial=0.0))
+    return np.where(size > 0, np.ldexp(1.0, np.frexp(size)[1] - 1), 1.0)
 
 
 def by_error_saved(halves: Factorisation[FullyConnected], x: torch.Tensor) -> Factorisation[FullyConnected]:
@@ -162,12 +174,14 @@ def by_error_saved(halves: Factorisation[FullyConnected], x: torch.Tensor) -> Fa
 
 def attributions(encoder: FullyConnected, x: Array) -> Array:
     """Mean size of the derivatives, times the spread of the input over that of the coordinate (rank, d_in)."""
-    rows = torch.from_numpy(x[drawn_rows(len(x))])
-    spread, mean = applied(encoder, x).std(0), sum(part.sum(0) for part in in_parts(x)) / len(x)
-    variance = sum(np.square(part - mean).sum(0) for part in in_parts(x)) / len(x)
+    rows, coordinates = torch.from_numpy(x[drawn_rows(len(x))]), applied(encoder, x)
+    of_inputs, of_coordinates = (_powers_of_two(values, each=True) for values in (x, coordinates))
+    mean = sum(part.sum(0) for part in in_parts(x)) / len(x)
+    variance = sum(np.square((part - mean) / of_inputs).sum(0) for part in in_parts(x)) / len(x)
+    spread = (coordinates / of_coordinates).std(0) * of_coordinates
     at_once = max(1, AT_ONCE // (max(encoder.dimensions[1:]) * encoder.dimensions[0]))
     slopes = torch.stack([jacobians(encoder, part).abs().sum(0) for part in rows.split(at_once)]).sum(0) / len(rows)
-    return slopes.numpy() * np.sqrt(variance) / np.where(spread > 0, spread, 1.0)[:, None]
+    return slopes.numpy() * (np.sqrt(variance) * of_inputs) / np.where(spread > 0, spread, 1.0)[:, None]
 
 
 def distance_correlation(a: ArrayLike, b: ArrayLike) -> float:
