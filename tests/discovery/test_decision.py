@@ -570,7 +570,7 @@ def test_networks_that_ended_short_of_an_exact_linear_map_are_not_believed_over_
     )  # fmt: skip
     found = decide(short)
     assert (found.rank, found.verdict) == (3, Verdict.CONFIDENT)
-    assert found.reasons[-1] == "Networks only come near it, and read 2 as well."
+    assert found.reasons[-1] == "Networks only come near it; what they read, 2, is how they ended."
     assert decide(replace(short, linear_error=LINEAR)).rank == 2
     assert decide(replace(short, scree=CurveReading(2, 0.5))).rank == 2  # none of them sees it
     assert decide(replace(short, complaints=("Time ran out.",))).verdict is Verdict.DOUBTFUL

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -377,6 +378,33 @@ def test_bad_input_is_refused_before_any_work(change: dict[str, object], error: 
     arguments = {"x": task.x, "y": task.y} | change
     with pytest.raises(error, match=message):
         discover(**arguments, effort="quick")  # pyright: ignore[reportArgumentType]
+
+
+ROWS = np.random.default_rng(0).normal(size=(60, 4))
+FEW_ROWS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "one target": lambda n: {"x": ROWS[:n], "y": ROWS[:n, 0] ** 2},
+    "modes": lambda n: {"x": ROWS[:n], "y": ROWS[:n, :2], "decoder": "linear"},
+    "classes": lambda n: {"x": ROWS[:n], "y": np.arange(n) % 2, "loss": "cross_entropy"},
+    "targets": lambda n: {"x": ROWS[:n], "y": ROWS[:n, :2]},
+    "columns": lambda n: {"x": ROWS[:n]},
+    "a group of most rows": lambda n: {"x": ROWS, "y": ROWS[:, 0] ** 2, "groups": np.arange(60) < 3 * n},
+    "a group of one row": lambda n: {"x": ROWS, "y": ROWS[:, 0] ** 2, "groups": np.arange(60) == n},
+    "few that weigh": lambda n: {"x": ROWS, "y": ROWS[:, 0] ** 2, "sample_weight": 1.0 * (np.arange(60) < n)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("n", [3, *(pytest.param(n, marks=pytest.mark.slow) for n in (4, 5, 7))])
+@pytest.mark.parametrize("given", FEW_ROWS.values(), ids=FEW_ROWS)
+@pytest.mark.filterwarnings("ignore::isthmus.errors.DataWarning")
+def test_few_rows_are_answered_though_never_surely(
+    given: Callable[[int], dict[str, Any]], n: int, tmp_path: Path
+) -> None:
+    """Also where a single row is held out, of which no error of a mean is known."""
+    asked: dict[str, Any] = {"ridge": 1e-2, "starts": 1, "limits": Limits(evaluations=20), "effort": "quick"}
+    for seed in range(2):
+        found = discover(**given(n), **asked, seed=seed, out=tmp_path / str(seed))
+        assert found.verdict is not Verdict.CONFIDENT
+        assert isthmus.load(tmp_path / str(seed)).summary() == found.summary()
 
 
 def test_numbers_of_numpy_and_torch_are_ridges_and_labels_need_no_order() -> None:

@@ -248,7 +248,8 @@ def test_a_gain_counts_where_it_is_more_than_training_leaves_whatever_its_noise(
 
 def test_no_plateau_below_the_constant_reads_0() -> None:
     assert plateau_reading(losses([1.0, 1.2, 1.1], 30), ranks=range(3)) == CurveReading(0, 0.0)
-    for wrong, ranks in ((np.ones((2, 1)), [0, 1]), (np.ones((1, 9)), [0]), (np.ones((2, 9)), [0, 1, 2])):
+    assert plateau_reading(np.array([[1.0], [0.1]]), ranks=[0, 1]) == CurveReading(0, 0.0), "one row has no error"
+    for wrong, ranks in ((np.ones((2, 0)), [0, 1]), (np.ones((1, 9)), [0]), (np.ones((2, 9)), [0, 1, 2])):
         with pytest.raises(ValueError, match="a row of losses for each rank"):
             plateau_reading(wrong, ranks=ranks)
 

@@ -97,7 +97,8 @@ def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
         ]
     if _is_exactly_linear(readings, rank):
         read = {readings.objective.rank, readings.scree.rank, readings.jacobian_rank} - {rank}
-        ended = f"Networks only come near it, and read {' and '.join(map(str, sorted(read)))} as well."
+        other = " and ".join(map(str, sorted(read)))
+        ended = f"Networks only come near it; what they read, {other}, is how they ended."
         return (*linear, *([ended] if read else []))
     below = f"one {readings.noun} fewer raises the objective by {readings.compared.said(readings.objective.sharpness)}"
     counted_ones = readings.counted_neighbours
@@ -228,7 +229,7 @@ def _is_exactly_linear(readings: Readings, rank: int) -> bool:
 
 def _against_fewer_curved(readings: Readings, columns: int) -> list[str]:
     """What a deeper network might do, or does, where a shallow one keeps all columns."""
-    kept = f"All {columns} columns are kept"
+    kept = "The one column is kept" if columns == 1 else f"All {columns} columns are kept"
     if readings.deep is None:
         return [
             f"{kept}, so no dimension is saved. Whether fewer, curved coordinates do, the rank "

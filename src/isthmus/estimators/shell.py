@@ -175,14 +175,16 @@ class VerboseLines:
     """What `verbose` shows: hears progress and writes a line on stderr when a new tenth of the work is done."""
 
     def __init__(self, name: str) -> None:
-        self.name, self.shown = name, -1
+        self.name, self.part, self.shown = name, "", -1
 
     def __call__(self, progress: Progress) -> None:
         """Hear one event."""
         tenth = int(10 * progress.fraction)
-        if tenth <= self.shown:
+        is_service = sys.stderr is None  # pyright: ignore[reportUnnecessaryComparison] - as under pythonw
+        if is_service or (progress.part == self.part and tenth <= self.shown):
             return
-        self.shown = tenth
+        self.part, self.shown = progress.part, tenth
         rank = "" if progress.rank is None else f", rank {progress.rank} so far"
         left = "" if progress.seconds_left is None else f", about {progress.seconds_left:.0f} s left"
-        sys.stderr.write(f"[{self.name}] {10 * tenth:3d} % {progress.stage}{rank}{left}\n")
+        part = f"{progress.part}: " if progress.part else ""
+        sys.stderr.write(f"[{self.name}] {10 * tenth:3d} % {part}{progress.stage}{rank}{left}\n")

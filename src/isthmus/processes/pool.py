@@ -164,7 +164,9 @@ def bring_up(number: int) -> None:
     except OSError:  # whoever began this one is through
         os._exit(0)
     while True:
-        word, files, _, _ = socket.recv_fds(door, 1, 1)
+        word, files = b"", []
+        with suppress(OSError):  # it was ended with something of ours unread
+            word, files, _, _ = socket.recv_fds(door, 1, 1)
         if not word:
             os._exit(0)
         if os.fork() == 0:

@@ -79,6 +79,7 @@ def stability_sentence(found: Discovery) -> str:
     is_first = any(one["name"] == EveryRowHeldOut.name for one in found.remedies)
     which = "the rows that were held out first" if is_first else "the held-out rows"
     return (
+        f"{'of the networks beside the linear map, ' if found.is_linear else ''}"
         f"the held-out error {read} in {percent(rows)} of the resamples of {which}, and "
         f"{percent(starts)} of the starts keep as many before any number is imposed."
     )

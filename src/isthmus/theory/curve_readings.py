@@ -140,7 +140,7 @@ def plateau_reading(
     curve, `scree_reading`, is no answer where the first of several directions carries most of the variance.
 
     Args:
-        losses: of each row (columns) through so many dimensions (rows), (len(ranks), n), n >= 2.
+        losses: of each row (columns) through so many dimensions (rows), (len(ranks), n), n >= 1.
         ranks: 0 and those that were measured, ascending.
         weight: of each row, any common factor; None: all the same.
         together: a number of each row, the same for rows that are off together, see `standard_error`.
@@ -153,7 +153,7 @@ def plateau_reading(
     Raises:
         ValueError: the shapes do not fit.
     """
-    if losses.ndim != 2 or len(losses) != len(ranks) or len(ranks) < 2 or losses.shape[1] < 2:
+    if losses.ndim != 2 or len(losses) != len(ranks) or len(ranks) < 2 or losses.shape[1] < 1:
         raise ValueError(f"plateau_reading: needs a row of losses for each rank, got {losses.shape} for {list(ranks)}.")
     share = np.full(losses.shape[1], 1.0 / losses.shape[1]) if weight is None else weight / weight.sum()
     errors = losses @ share
@@ -219,8 +219,11 @@ def standard_error(
         together: the number of the g of each row, n; None: each row is one of its own.
 
     Returns:
-        (...), at least what it would be of rows that have nothing to do with each other: few numbers say little.
+        (...), at least what it would be of rows that have nothing to do with each other: few numbers say little, and
+        one row nothing, of which it is infinite.
     """
+    if values.shape[-1] == 1:
+        return np.full(values.shape[:-1], math.inf)
     off = (values - (values @ share)[..., None]) * share
     alone = np.sqrt(np.square(off).sum(-1))
     if together is None:

@@ -58,3 +58,11 @@ def test_geodesic_coordinates_follow_a_coil_where_principal_ones_do_not() -> Non
     principal = np.linalg.svd(centred, full_matrices=False)[0][:, 0]
     assert (np.diff(found) * np.sign(found[-1] - found[0]) > 0).mean() > 0.95
     assert (np.diff(principal) * np.sign(principal[-1] - principal[0]) > 0).mean() < 0.9
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_few_rows_have_coordinates_for_every_rank(rank: int) -> None:
+    y = torch.tensor(np.random.default_rng(0).normal(size=(2, 3)), dtype=torch.float32)
+    found = geodesic_coordinates(y, rank, seed=0)
+    assert found.shape == (2, rank)
+    assert float(found.var(0, unbiased=False).sum()) == pytest.approx(rank)

@@ -280,4 +280,4 @@ def _whole_groups(groups: NDArray[np.generic], num_rows: int, fraction: float, s
     splitter = GroupShuffleSplit(n_splits=1, test_size=fraction, random_state=seed & MOST_SEED)
     mask = np.zeros(num_rows, dtype=bool)
     mask[next(splitter.split(np.zeros(num_rows), groups=groups))[1]] = True
-    return mask
+    return ~mask if 2 * mask.sum() > num_rows else mask  # a group that holds most rows is trained on

@@ -173,5 +173,6 @@ def geodesic_coordinates(y: Tensor, rank: int, *, seed: int) -> Tensor:
     with silenced():  # a graph in pieces is joined by its shortest edges, which is what we want
         model = Isomap(n_neighbors=min(NEIGHBOURS, len(chosen) - 1), n_components=rank).fit(rows[chosen])
         found = np.nan_to_num(np.asarray(model.transform(rows)))
+    found = np.pad(found, ((0, 0), (0, rank - found.shape[1])))  # few rows have fewer
     spread = float(np.sqrt(found.var(0).sum() / rank))
     return torch.from_numpy(found / (spread or 1.0)).to(y.dtype)

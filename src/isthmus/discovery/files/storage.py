@@ -114,7 +114,7 @@ def read_beside(folder: str | os.PathLike[str], name: str) -> xr.Dataset | None:
 def _others_of(fields: Mapping[str, object]) -> list[str]:
     """The kinds of the other ranks."""
     others = fields.get("others")
-    return sorted(others) if isinstance(others, Mapping) else []
+    return [name for name in RANK_KINDS if name in others] if isinstance(others, Mapping) else []
 
 
 def _content(fields: Mapping[str, object]) -> dict[str, object]:
