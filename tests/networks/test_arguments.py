@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -176,7 +177,7 @@ WRONG: list[tuple[str, object]] = [
 @pytest.mark.parametrize("make", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize(("name", "value"), WRONG, ids=[f"{name}-{str(value)[-5:]}" for name, value in WRONG])
 def test_networks_say_which_of_their_numbers_is_none(make: Callable[..., Network], name: str, value: object) -> None:
-    given = {"d_in": 4, "d_out": 3, "width": 5, "depth": 2, "seed": 0} | {name: value}
+    given: dict[str, Any] = {"d_in": 4, "d_out": 3, "width": 5, "depth": 2, "seed": 0} | {name: value}
     with own_shape_checks():  # the run-time type checker of the tests refuses them first
         with pytest.raises(ValueError, match=rf"\w+\({name}=.*\): needs a "):
             make(**given)

@@ -284,6 +284,7 @@ def test_training_and_diagnosis_by_hand_are_for_what_computes_its_weights() -> N
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:factorise")  # 3 numbers of 3 are no narrowing
 def test_steps_with_hooks_are_not_rewritten() -> None:
     network = hooked(sequence(), "0")
     assert not is_weighted(network.get_submodule("0"))

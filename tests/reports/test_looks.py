@@ -81,7 +81,7 @@ def test_pictures_by_name() -> None:
     with pytest.raises(ValueError, match="there is no picture"):
         fitted().plot()
     with pytest.raises(TypeError, match=r"plot\.scree\(\): takes nothing; isthmus\.plots\.scree\(table, ax\)"):
-        found.plot.scree(ax=found.plot())
+        found.plot.scree(ax=found.plot())  # pyright: ignore[reportCallIssue]
 
 
 def test_a_discovery_is_itself_and_goes_into_a_set() -> None:

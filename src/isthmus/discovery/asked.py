@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -91,11 +91,7 @@ class Asked:
         for name in ("ranks", "ordered", "control", "depth_path"):
             if not isinstance(value := getattr(self, name), bool | np.bool_):
                 raise ValueError(f"discover({name}={str(value)[:40]!r}): needs True or False.")
-        log, columns = self.log, self.columns
-        if log is not None and not (isinstance(log, str | Sequence) and all(isinstance(name, str) for name in log)):
-            raise ValueError(f"discover(log={str(log)[:40]}): needs 'all', or names of columns.")
-        if columns is not None and not all(isinstance(one, InputColumn) for one in columns):
-            raise ValueError("discover(columns=...): needs an isthmus.tasks.InputColumn for each column of x, or None.")
+        _check_names(self.log, self.columns)
         if self.progress is not None and not callable(self.progress):
             raise TypeError(
                 f"discover(progress={str(self.progress)[:40]!r}): needs a function that takes a Progress, or None."
@@ -143,6 +139,14 @@ class Asked:
             executor=executor_argument(self.executor),
             device=device_argument(self.device, f"discover(device={str(self.device)!r})") or CPU,
         )  # fmt: skip
+
+
+def _check_names(log: object, columns: Iterable[object] | None) -> None:
+    """Refuse what names no columns."""
+    if log is not None and not (isinstance(log, Iterable) and all(isinstance(name, str) for name in log)):
+        raise ValueError(f"discover(log={str(log)[:40]}): needs 'all', or names of columns.")
+    if columns is not None and not all(isinstance(one, InputColumn) for one in columns):
+        raise ValueError("discover(columns=...): needs an isthmus.tasks.InputColumn for each column of x, or None.")
 
 
 def _folder(out: str | os.PathLike[str] | None) -> Path | None:

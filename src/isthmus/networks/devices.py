@@ -9,9 +9,9 @@ import functools
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from numbers import Integral
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -104,7 +104,7 @@ def _relies_on_it(*given: object) -> bool:
 
 def _plain(value: object) -> object:
     """A whole number of numpy as Python's own, of which torch takes sizes."""
-    return int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+    return int(value) if isinstance(value, np.integer) else value
 
 
 def drawn_on_cpu(init: Callable[Concatenate[M, P], None]) -> Callable[Concatenate[M, P], None]:
@@ -112,15 +112,16 @@ def drawn_on_cpu(init: Callable[Concatenate[M, P], None]) -> Callable[Concatenat
 
     Sizes may be numbers of numpy.
     """
+    begin: Callable[..., None] = init  # whose arguments are changed on the way
 
     @functools.wraps(init)
     def called(module: M, /, *given: P.args, **by_name: P.kwargs) -> None:
-        arguments: Any = map(_plain, given)
-        named: Any = {name: _plain(value) for name, value in by_name.items()}
+        arguments: tuple[Any, ...] = tuple(map(_plain, given))
+        named = {name: _plain(value) for name, value in by_name.items()}
         if (usual := torch.get_default_device()) == CPU:
-            return init(module, *arguments, **named)
+            return begin(module, *arguments, **named)
         with CPU:
-            init(module, *arguments, **named)
+            begin(module, *arguments, **named)
         module.to(usual)
         return None
 

@@ -164,10 +164,10 @@ def test_the_error_of_unseen_rows_is_a_share_of_their_own_variance() -> None:
     problem = found.posed(SETTINGS)
     assert problem is not None
     left, constant = ~found.taken, problem.best_constant()
-    network = torch.nn.Sequential(torch.nn.Linear(3, 2, dtype=torch.float64))
+    network = torch.nn.Linear(3, 2, dtype=torch.float64)
     with torch.no_grad():
-        network[0].weight.zero_()
-        network[0].bias.copy_(constant)
+        network.weight.zero_()
+        network.bias.copy_(constant)
     assert found.unseen_error(problem, network) == pytest.approx(1.0, rel=1e-12)
     assert not 0.9 < problem.with_held(X[left], y[left], None).heldout_error(network) < 1.1, (
         "of the variance of the sample"

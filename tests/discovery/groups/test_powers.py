@@ -138,6 +138,7 @@ def test_the_group_of_the_large_pendulum_is_its_amplitude(pendulum: tuple[isthmu
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:new rows lie far outside")  # in grams
 def test_it_is_the_same_whatever_the_units_and_after_a_file(
     pendulum: tuple[isthmus.Discovery, Any, Any], tmp_path: Path
 ) -> None:

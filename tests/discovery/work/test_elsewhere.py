@@ -191,7 +191,7 @@ def test_processes_are_chosen_where_they_pay_and_know_what_is_needed(
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: object() if given.get("child") else None)
     x = torch.zeros(given.get("rows", 400), 6)
     problem = replace(noise_problem(6, 2), x=x, y=x[:, :2], loss=given.get("loss", SQUARED))
-    told = {"gradients": 9975, "workers": 2, "device": CPU, **given}
+    told: dict[str, Any] = {"gradients": 9975, "workers": 2, "device": CPU, **given}
     asked = {name: told[name] for name in ("gradients", "workers", "device")}
     assert faster(problem, given.get("network", "fully_connected"), **asked) is where
 
@@ -199,7 +199,8 @@ def test_processes_are_chosen_where_they_pay_and_know_what_is_needed(
 @pytest.mark.slow
 def test_a_discovery_goes_into_processes_by_itself_with_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     """And a process that was begun early is let go where threads do."""
-    task, asked = teacher(2, d_in=6, d_out=3, num_samples=80, seed=1), {"effort": "quick", "workers": 2}
+    task = teacher(2, d_in=6, d_out=3, num_samples=80, seed=1)
+    asked: dict[str, Any] = {"effort": "quick", "workers": 2}
     here = discover(task.x, task.y, **asked)
     monkeypatch.setattr(pool_of_processes, "_NURSERIES", [])
     first = pool_of_processes.nursery()
