@@ -7,10 +7,12 @@ import sys
 import time
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 import isthmus
+from isthmus.processes import pool
 from isthmus.processes.pool import MOST_DEATHS, Processes
 
 
@@ -110,3 +112,18 @@ def test_a_child_of_multiprocessing_ends_without_a_traceback(tmp_path: Path) -> 
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert gone(int(done.stdout))
+
+
+@pytest.mark.parametrize("error", [BlockingIOError, FileNotFoundError])
+def test_a_system_without_room_for_a_process_is_told_from_one_with_it(
+    error: type[OSError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> NoReturn:
+        raise error("no more processes")
+
+    monkeypatch.setattr(pool, "_NURSERIES", [])
+    with monkeypatch.context() as refusing:
+        refusing.setattr(pool.subprocess, "Popen", refused)
+        assert not pool.is_begun()
+    assert pool.is_begun()
+    pool.let_go()

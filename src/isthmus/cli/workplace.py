@@ -2,7 +2,7 @@
 
 from collections.abc import Generator
 from concurrent.futures import Executor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -72,12 +72,11 @@ class Workplace:
 
         Called before torch is loaded here. Where threads turn out to be faster, it is let go.
         """
-        from isthmus.processes.pool import CAN_FORK, num_cores, nursery
+        from isthmus.processes.pool import CAN_FORK, is_begun, num_cores
 
         several = (self.workers or num_cores()) > 1
         if CAN_FORK and several and self.executor != "threads" and self.scheduler is None and self.device is None:
-            with suppress(OSError):  # no more processes: whoever needs one hears of that
-                nursery()
+            is_begun()
 
     def check_device(self) -> None:
         """Refuse what torch, which must be loaded for it, does not see.

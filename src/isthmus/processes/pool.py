@@ -17,7 +17,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.util import Finalize
 from typing import Any, TypeVar
@@ -29,7 +29,8 @@ T = TypeVar("T")
 PRELOADED = "work of processes"  # torch and the rest: the seconds that a worker would take to begin
 MOST_DEATHS = 3  # of workers over one call before it is called a failure: a call that kills its worker must end
 READY = b"."
-CAN_FORK = hasattr(os, "fork") and hasattr(socket, "send_fds")
+# a frozen program has no interpreter of its own to start: it would start itself
+CAN_FORK = hasattr(os, "fork") and hasattr(socket, "send_fds") and bool(sys.executable) and not hasattr(sys, "frozen")
 
 
 class Processes(Executor):
@@ -98,11 +99,13 @@ class Nursery:
         self._door, theirs = socket.socketpair()
         path = [place for place in sys.path if place]
         line = f"import sys; sys.path[:] = {path!r}; from isthmus.processes.pool import bring_up; bring_up(%d)"
-        with theirs, safe_path():
+        with ExitStack() as unless_begun, theirs, safe_path():
+            unless_begun.callback(self._door.close)
             self._process = subprocess.Popen(
                 [sys.executable, "-c", line % theirs.fileno()],
                 pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
+            unless_begun.pop_all()
         self._is_ready, self._lock = False, threading.Lock()
         self.is_used = False  # whether somebody was forked from it
         atexit.register(self.close)
@@ -145,6 +148,15 @@ def nursery() -> Nursery:
         if not _NURSERIES or not _NURSERIES[-1].is_alive():
             _NURSERIES.append(Nursery())
         return _NURSERIES[-1]
+
+
+def is_begun() -> bool:
+    """Begin it if there is none; whether the system let it."""
+    try:
+        nursery()
+    except OSError:  # no more processes, or files
+        return False
+    return True
 
 
 def let_go() -> None:

@@ -179,6 +179,7 @@ FASTER: dict[str, tuple[dict[str, Any], Where]] = {
     "residual networks": ({"network": "leaky"}, Where.PROCESSES),
     "a system that cannot fork": ({"CAN_FORK": False}, Where.THREADS),
     "a child of multiprocessing": ({"child": True}, Where.THREADS),
+    "a system without room for one": ({"is_begun": False}, Where.THREADS),
 }
 
 
@@ -188,6 +189,7 @@ def test_processes_are_chosen_where_they_pay_and_know_what_is_needed(
 ) -> None:
     monkeypatch.setattr(elsewhere, "WORTH_PROCESSES", 5000)
     monkeypatch.setattr(elsewhere, "CAN_FORK", given.get("CAN_FORK", True))
+    monkeypatch.setattr(elsewhere, "is_begun", lambda: given.get("is_begun", True))
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: object() if given.get("child") else None)
     x = torch.zeros(given.get("rows", 400), 6)
     problem = replace(noise_problem(6, 2), x=x, y=x[:, :2], loss=given.get("loss", SQUARED))

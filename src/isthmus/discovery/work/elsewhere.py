@@ -35,7 +35,7 @@ from isthmus.discovery.work.unit import Session, Stopped, Unit, computed
 from isthmus.errors import ProcessLost, outside
 from isthmus.networks.devices import CPU
 from isthmus.networks.kinds import kind_named
-from isthmus.processes.pool import CAN_FORK, Processes, let_go, num_cores
+from isthmus.processes.pool import CAN_FORK, Processes, is_begun, let_go, num_cores
 from isthmus.processes.shared_state import heard
 from isthmus.training import FitEvent
 from isthmus.training.steps.products import kept_choices
@@ -260,7 +260,7 @@ def faster(problem: Problem, network: str, *, gradients: int, workers: int, devi
     few = sum(part.numel() for part in (problem.x, problem.y)) <= COPIED
     alone = multiprocessing.parent_process() is None  # whoever started several processes wants no more of them
     pays = workers > 1 and gradients >= WORTH_PROCESSES and device == CPU
-    return Where.PROCESSES if CAN_FORK and pays and few and ours and alone else Where.THREADS
+    return Where.PROCESSES if CAN_FORK and pays and few and ours and alone and is_begun() else Where.THREADS
 
 
 def units_at_once(executor: Executor | Where | None, workers: int | None) -> int:
