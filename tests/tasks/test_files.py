@@ -394,3 +394,9 @@ def test_labels_of_runs_are_pointed_to_groups(tmp_path: Path) -> None:
             read_table(tmp_path / "d.csv")
         assert ("name it as groups (--groups); else remove it" in str(error.value)) is is_shared
         assert ("rows. Remove it, or replace it by numbers." in str(error.value)) is not is_shared
+
+
+@pytest.mark.parametrize("wrong", [{"target": 3}, {"target": ["a", 3]}, {"options": {"sep": ","}}], ids=str)
+def test_what_names_no_columns_is_refused_before_the_file_is_opened(wrong: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=rf"^read_table\({[*wrong][0]}=.*needs "):
+        read_table(tmp_path / "nowhere.csv", **wrong)

@@ -231,11 +231,13 @@ def adapted_settings(
     if starts is not None and (isinstance(starts, bool) or starts < 1):
         raise ValueError(f"discover(starts={starts}): needs at least one start.")
     if starts is not None:
-        check_memory(min(starts, MOST) * BYTES_OF_START, f"discover(starts={str(starts)[:40]})")
+        check_memory(min(starts, MOST) * BYTES_OF_START, f"discover(starts={str(starts)[:40]})", instead="Take fewer")
         settings = replace(settings, starts=start_kinds(settings.rank_kind, starts))
     kind = family_class(settings.network)
     settings = kind.adapted(settings, depth)
-    check_memory(min(kind.num_layers(settings), MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})")
+    check_memory(
+        min(kind.num_layers(settings), MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})", instead="Take less"
+    )
     return settings if limits.evaluations is None else settings.scaled_to(limits.evaluations)
 
 

@@ -3,7 +3,7 @@
 Nothing is ever unpickled. Every refusal is a `DataError` of one line: which file, where in it, what to do.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -84,7 +84,12 @@ def read_table(
     (('a', 'b'), ('c',))
     """
     path = Path(path)
-    target = (target,) if isinstance(target, str) else tuple(target)
+    target = (target,) if isinstance(target, str) else target
+    if not (isinstance(target, Iterable) and all(isinstance(name, str) for name in target)):  # pyright: ignore[reportUnnecessaryIsInstance] - callers
+        raise DataError(f"read_table(target={str(target)[:40]}): needs names of columns.")
+    if not isinstance(options, TableOptions):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise DataError(f"read_table(options=...): needs isthmus.tasks.TableOptions, got {type(options).__name__}.")
+    target = tuple(target)
     if bool(target) + (classes is not None) + autoencode > 1:
         raise DataError(f"{path}: target, classes and autoencode exclude each other. Pass one of them.")
     _check_roles(path, {

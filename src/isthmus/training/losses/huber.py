@@ -17,8 +17,8 @@ class Huber(LossInUnits, LossByEntry):
     """r^2 for |r| <= delta, 2 delta |r| - delta^2 beyond, r = f_ij - y_ij, summed over outputs, averaged over samples.
 
     Attributes:
-        delta: > 0, in the units of the targets; in a discovery these are standardised to a total variance of 1, without
-            what lies farther than three deviations out.
+        delta: > 0, in the units of the targets; in a discovery these are standardised to a total variance of 1, that of
+            values moved in to three deviations around the median (1.4826 times the median distance from it).
 
     Source: Huber (1964), twice his form, so that it is the squared error here for large delta.
     """
