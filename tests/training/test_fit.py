@@ -242,7 +242,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
         ({"solver": "x"}, TypeError, r"solver='x'\): needs one or a tuple of"),
         ({"callback": 3}, TypeError, r"callback=3\): needs a function"),
         ({"checkpoint": ""}, ValueError, "needs the name of a file"),
-        ({"checkpoint": str(Path(__file__).parent)}, ValueError, "is a folder. Give the name of a file"),
+        ({"checkpoint": str(Path(__file__).parent)}, DataError, r"cannot be read \(a folder\)\. Name a file"),
         ({"y": torch.zeros(59, 3)}, ShapeError, "as many rows in x as in y, got 60 and 59"),
         ({"y": torch.zeros(60, 2)}, ShapeError, "3 outputs, y has 2 columns"),
     ],

@@ -62,6 +62,8 @@ def load_state(path: Path, *, renamed: bool = False) -> State | None:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and is_readable):
             raise
         detail = str(error) if isinstance(error, ValueError | NotAFile) else type(error).__name__
+        if path.is_dir():
+            raise DamagedCheckpoint(f"checkpoint {path}: cannot be read (a folder). Name a file.") from error
         raise DamagedCheckpoint(f"checkpoint {path}: cannot be read ({detail}); delete it to start over.") from error
     if not isinstance(found, dict) or "version" not in found:
         raise CheckpointError(f"checkpoint {path}: holds no saved work of isthmus; give another file.")

@@ -174,8 +174,6 @@ def _check_ways(checkpoint: object, callback: object, solver: object) -> None:
     """Refuse what is no file, no function and no solver before anything is trained."""
     if checkpoint is not None and not (isinstance(checkpoint, str | Path) and str(checkpoint)):
         raise ValueError(f"fit(checkpoint={checkpoint!r}): needs the name of a file, or None to keep nothing.")
-    if checkpoint is not None and Path(str(checkpoint)).is_dir():
-        raise ValueError(f"fit(checkpoint={str(checkpoint)!r}): is a folder. Give the name of a file, perhaps in it.")
     if callback is not None and not callable(callback):
         raise TypeError(f"fit(callback={str(callback)[:40]}): needs a function that takes a FitEvent, or None.")
     for one in solver if isinstance(solver, tuple) else (solver,):
