@@ -5,11 +5,12 @@ alone, start of its workers included, and of the whole process with its imports.
 
     python benchmarks/machines.py [--rows 500 2000] [--workers 1 2 4 8 16] [--device cpu cuda] [--quick]
 
-Answer: two workers gain nothing at 500 rows and 1.4 times at 2,000 on two cores, where the first seconds go into the
-imports of the second worker. Two cores of an AMD EPYC, nothing else at work: 500 rows 10.7 s with one worker (17.2 with
-imports of the command), 10.4 (16.1) with two; 2,000 rows 28.3 (34.2) and 20.1 (25.2). An NVIDIA H100 beside one core of
-an Intel Xeon: 500 rows 6.8 s (14.8). All of them rank 3, confident (torch 2.13.0 CPU and 2.11, November 2026). More
-workers: `critical_path.py`.
+Answer: two workers gain 1.2 times at 500 rows and 1.4 at 2,000 on two cores. Two cores of an AMD EPYC, nothing else at
+work, medians of two: 500 rows 4.0 s with one worker (6.4 with imports), 3.4 (5.6) with two processes, 4.1 with two
+threads; 2,000 rows 9.3 (11.6), 6.6 (9.0) and 7.9. The command, which begins the processes while it loads, without
+pictures: 6.4 and 5.1 s, 11.4 and 8.8. What is lost waits for trainings that others begin from, and for imports. An
+NVIDIA H100 beside one core of an Intel Xeon: 500 rows 6.8 s (14.8). All of them rank 3, confident (torch 2.13.0 CPU and
+2.11, November 2026). More workers: `critical_path.py`.
 """
 
 import argparse
