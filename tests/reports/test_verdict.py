@@ -178,6 +178,8 @@ def test_a_set_of_all_ranks_is_said_to_tell_nothing() -> None:
     wide = replace(found, readings={**found.readings, "jacobian_rank": found.most_rank, "scree_rank": 1})
     assert wide.rank_set == tuple(range(found.most_rank + 1))
     assert "can leave no rank out" in said(verdict_of(wide))["Probability"]
+    fewer = replace(found, readings={**wide.readings, "most_rank": found.most_rank - 1})
+    assert max(fewer.rank_set) == found.most_rank - 1, "columns made of others add no rank"
     sure = replace(found, verdict=Verdict.CONFIDENT)
     assert len(sure.rank_set) < found.most_rank
     assert "the truth was" in said(verdict_of(sure))["Probability"]

@@ -168,6 +168,7 @@ def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:
         "rows": r.rows,
         "linear_rank": linear_rank_for(here, r.linear_error),
         "one_fewer": error_ratio(errors, rank),
+        "most_rank": findings.family.most_rank,
         "resample_share": None if np.isnan(findings.shares.resamples) else findings.shares.resamples,
         "start_share": findings.shares.starts,
     }

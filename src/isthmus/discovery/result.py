@@ -180,8 +180,10 @@ class Discovery(Shown):
 
     @property
     def most_rank(self) -> int:
-        """The rank that no map from these inputs to these targets exceeds."""
-        return RANK_KINDS[self.kind].most(self.encoder.dimensions[0], self.decoder.dimensions[-1])
+        """The rank that no map from these inputs to these targets exceeds, as far as the data vary."""
+        by_shape = RANK_KINDS[self.kind].most(self.encoder.dimensions[0], self.decoder.dimensions[-1])
+        known = self.readings.get("most_rank")  # columns made of others add none
+        return by_shape if known is None else min(by_shape, int(known))
 
     @property
     def directions(self) -> NDArray[np.float64] | None:
