@@ -181,6 +181,16 @@ def test_training_that_failed_decides_nothing(name: str) -> None:
         assert not claims[place].wants_starts
 
 
+def test_descents_that_left_are_counted_and_take_no_part() -> None:
+    """At steps beyond what a start allows: kernels of 1e45 were averaged with those of minima."""
+    data = MADE["step-sizes"]()
+    left = at("loss", (2, 1, 1), math.inf)(at("trace", (2, 1, 1), 1e45)(data))
+    usual, found = (FIGURES["step-sizes"].verdict(one) for one in (data, left))
+    assert [other.measured for other in found] == pytest.approx([one.measured for one in usual], rel=0.1)
+    assert ["of 2 of 3 starts" in claim.quantity for claim in found] == [True, False, True, True, False, False]
+    assert not any(claim.judgement is Judgement.FAILS for claim in found)
+
+
 def test_every_figure_that_rests_on_trainings_has_such_a_doubt() -> None:
     assert {name.partition(" ")[0] for name in FAILED} == set(FIGURES) - BY_CONSTRUCTION
 

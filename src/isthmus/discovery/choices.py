@@ -58,6 +58,7 @@ MORE_ROWS = 4  # times as many rows are searched where a sample leaves doubts
 MORE_STARTS = 2  # random starts more at each ridge where minima are in doubt
 HARDLY = 0.9  # error over that of the constant, above which less than this many standard errors may be chance:
 BY_LUCK = 2.0  # 5 kinds of 70 rows in 3 dimensions read 1, sharply, .97 of the loss of the constant in 14 held-out rows
+HANDFUL = 10  # rows trained on, below which readings agree by chance: four rows of a square read 1, confidently
 FEW_ROWS, FEW_FOR_EACH = 50, 2  # rows, in all and for each column, below which no success proves nothing
 UNLEARNT = 0.3  # of the variance, lost of unseen rows beyond those trained on: teachers of 30 rows read one too few so
 ROWS_FOR_STARTS = 240  # rows trained on, below which it counts how many starts keep the rank

@@ -22,7 +22,7 @@ from isthmus.discovery.choices import (
     SHARP,
 )
 from isthmus.discovery.findings import Decision, Readings
-from isthmus.discovery.row_doubts import by_luck, hidden_by_noise, unevenly_lost, unlearnt
+from isthmus.discovery.row_doubts import by_luck, hidden_by_noise, of_a_handful, unevenly_lost, unlearnt
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import scree_reading
@@ -153,7 +153,7 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
     most = len(readings.linear_error) - 1 if readings.most is None else readings.most
     if rank >= readings.widest > 1 and rank == readings.objective.rank and readings.widest < most:
         doubts.append(_largest_tried(readings))
-    doubts += [*hidden_by_noise(readings, rank), *by_luck(readings, rank)]
+    doubts += [*of_a_handful(readings), *hidden_by_noise(readings, rank), *by_luck(readings, rank)]
     if is_linear(readings, rank):
         return doubts
     if readings.columns is not None and readings.deep is not None and readings.deep < rank < readings.columns:

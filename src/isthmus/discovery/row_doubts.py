@@ -9,6 +9,7 @@ from collections import Counter
 from isthmus.discovery.choices import (
     BY_LUCK,
     FEW_STARTS,
+    HANDFUL,
     HARDLY,
     KEPT_FOR_EACH,
     LOST_FAINT,
@@ -116,6 +117,13 @@ def unevenly_lost(readings: Readings, rank: int) -> list[str]:
         f"Through {counted(rank, 'dimension')} half of the held-out rows lose less than {100 * median:.0f} % of the "
         "mean: few rows lose most of it, where sheets of the data meet, or where they need more dimensions than others."
     ]
+
+
+def of_a_handful(readings: Readings) -> list[str]:
+    """Whether rows are so few that whatever agrees may agree by chance."""
+    if readings.rows is None or readings.rows >= HANDFUL:
+        return []
+    return [f"Only {readings.rows} rows were trained on: readings of so few agree by chance. Give more rows."]
 
 
 def by_luck(readings: Readings, rank: int) -> list[str]:

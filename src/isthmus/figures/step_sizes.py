@@ -4,7 +4,8 @@ Plain gradient descent at a fixed step, which no solver of `training` is: its st
 under-estimate the rank, written down: `narrowness`. Kernels: `theory.tangent_kernels`.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ import xarray as xr
 from torch import Tensor
 
 from isthmus.constructions import rank_one_interpolator
-from isthmus.figures.claims import Claim, unlearned
+from isthmus.figures.claims import Claim
 from isthmus.figures.figure import FigurePlan, PaperFigure, Preset
 from isthmus.figures.large_depth import RANK, exponent, square
 from isthmus.figures.panels import Curve, Frame, panel
@@ -169,7 +170,8 @@ def _kernel(network: FullyConnected, x: Tensor) -> Tensor:
 
 def draw(data: xr.Dataset) -> tuple[Picture, ...]:
     """The kernel over depth for the three kinds of descent, and where their curvature ends."""
-    trace, edge = data["trace"] / data["depth"], data["edge"]
+    trace, edge = (data[name].where(_ended(data)) for name in ("trace", "edge"))
+    trace = trace / data["depth"]
     curves = [
         Curve(name, data["depth"], trace.isel(run=i).mean("start"), "both", i,
               trace.isel(run=i).min("start"), trace.isel(run=i).max("start"))
@@ -193,30 +195,47 @@ def draw(data: xr.Dataset) -> tuple[Picture, ...]:
     )
 
 
+def _ended(data: xr.Dataset) -> xr.DataArray:
+    """Which descents came to a minimum: at steps beyond what the start allows they leave, or collapse."""
+    return data["loss"] <= LEARNED
+
+
+def _claim(statement: str, source: str, quantity: str, starts: Sequence[float], *, least: float = -math.inf,
+           most: float = math.inf) -> Claim:  # fmt: skip
+    """A claim on the starts whose descents ended somewhere; open where fewer than two did."""
+    ended = [value for value in starts if math.isfinite(value)]
+    if len(ended) < len(starts):
+        quantity = f"{quantity}; of {len(ended)} of {len(starts)} starts, the others came to no minimum"
+    few = "" if len(ended) > 1 else "fewer than two starts came to minima"
+    return Claim.over_starts(
+        statement, source, quantity, ended if not few else [math.nan] * 2, least=least, most=most, doubt=few
+    )
+
+
 def verdict(data: xr.Dataset) -> tuple[Claim, ...]:
     """What large steps and label noise do to the kernel, and which fits descent stays at."""
-    trace, place = data["trace"], "Jacot 2023b, section 4"
+    place = "Jacot 2023b, section 4"
+    trace, edge = (data[name].where(_ended(data)) for name in ("trace", "edge"))
     small, large, noisy = (trace.isel(run=i) for i in range(3))
-    growth = [exponent(data["depth"], large.isel(start=i)) for i in range(data.sizes["start"])]
+    curves = [large.isel(start=i) for i in range(data.sizes["start"])]
+    growth = [exponent(data["depth"], curve) if curve.notnull().all() else math.nan for curve in curves]
     deepest = {"depth": -1}
-    doubt = unlearned(float(data["loss"].isel(run=[0, 1]).max()), most=LEARNED)
-    claim = partial(Claim.over_starts, doubt=doubt)
     return (
-        claim(
+        _claim(
             "Steps of order 1/L force the tangent kernel to be of order L.", place,
             "exponent in L of its trace at the large steps", growth, most=1.3,
         ),
-        claim(
-            "Descent at step eta ends where the curvature is at most 2 / eta.", "Jacot 2023b, section 4",
+        _claim(
+            "Descent at step eta ends where the curvature is at most 2 / eta.", place,
             "largest curvature times eta / 2 over depths, at the large steps",
-            data["edge"].isel(run=1).max("depth").values.tolist(), most=1.25,
+            edge.isel(run=1).max("depth").values.tolist(), most=1.25,
         ),
-        claim(
+        _claim(
             "Smaller steps leave it in narrower minima.", place,
             "trace after small steps over that after large ones, at the largest depth",
             (small / large).isel(deepest).values.tolist(), least=1.2,
         ),
-        claim(
+        _claim(
             "Label noise leads to wider minima.", place,
             "trace with label noise over that without, at the largest depth",
             (noisy / large).isel(deepest).values.tolist(), most=0.8,
