@@ -58,8 +58,8 @@ def with_other_seeds(init: Any, shift: int) -> Any:
 @pytest.fixture(autouse=True, scope="session")
 def _discoveries_stay_in_threads() -> None:  # pyright: ignore[reportUnusedFunction]
     """Tests replace what units compute, which other processes would not see; they ask for these by name."""
-    elsewhere: Any = importlib.import_module("isthmus.discovery.work.elsewhere")
-    elsewhere.WORTH_PROCESSES = math.inf
+    taken: Any = importlib.import_module("isthmus.discovery.work.search_memory")
+    taken.WORTH_PROCESSES = math.inf
 
 
 @pytest.hookimpl(wrapper=True)

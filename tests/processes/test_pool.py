@@ -1,6 +1,7 @@
 """The executor of processes: results, errors, deaths, and that nobody is left behind."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -127,3 +128,17 @@ def test_a_system_without_room_for_a_process_is_told_from_one_with_it(
         assert not pool.is_begun()
     assert pool.is_begun()
     pool.let_go()
+
+
+def test_what_cannot_begin_is_begun_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interpreter that is another program ends at once; each call had begun it again."""
+    monkeypatch.setattr(pool, "_NURSERIES", [])
+    monkeypatch.setattr(pool.sys, "executable", shutil.which("true"))
+    with Processes(2) as processes:
+        until = time.monotonic() + 20
+        while pool._NURSERIES[-1].is_alive() and time.monotonic() < until:  # pyright: ignore[reportPrivateUsage]
+            time.sleep(0.01)
+        assert not processes.is_ready()
+        assert not processes.is_ready()
+    assert not pool.is_begun()
+    assert len(pool._NURSERIES) == 1  # pyright: ignore[reportPrivateUsage]

@@ -38,10 +38,10 @@ from isthmus.discovery.remedies.remedy import Case, Effort, treat
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings, with_sides
-from isthmus.discovery.work.elsewhere import Where, faster, opened, units_at_once
+from isthmus.discovery.work.elsewhere import Where, opened, units_at_once
 from isthmus.discovery.work.progress import Progress, ProgressListener
 from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
-from isthmus.discovery.work.search_memory import Foresight, announce_memory
+from isthmus.discovery.work.search_memory import Foresight, announce_memory, faster
 from isthmus.errors import DataWarning, outside
 from isthmus.networks.devices import CPU
 from isthmus.processes.shared_state import heard, silenced
@@ -126,7 +126,7 @@ class Request:
         planned, network = self.planned(problem), self.settings.network
         tracker = Tracker(self.progress, planned, self.began + self.seconds if self.seconds else None)
         executor = self.executor or faster(problem, network, gradients=planned, workers=workers, device=self.device)
-        with opened(executor, workers=workers, folder=work) as elsewhere:
+        with opened(executor, workers=workers, folder=work, asked=self.executor is not None) as elsewhere:
             run = self._stamped(work, problem)
             runner = UnitRunner(work, tracker, workers=workers, run=run, elsewhere=elsewhere, device=self.device)
             return self._discovered(problem, told, runner)

@@ -20,6 +20,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecu
 from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.util import Finalize
+from pathlib import Path
 from typing import Any, TypeVar
 
 import isthmus
@@ -29,8 +30,9 @@ T = TypeVar("T")
 PRELOADED = "work of processes"  # torch and the rest: the seconds that a worker would take to begin
 MOST_DEATHS = 3  # of workers over one call before it is called a failure: a call that kills its worker must end
 READY = b"."
-# a frozen program has no interpreter of its own to start: it would start itself
-CAN_FORK = hasattr(os, "fork") and hasattr(socket, "send_fds") and bool(sys.executable) and not hasattr(sys, "frozen")
+# a frozen program, or a host of Python, has no interpreter to start: it would start itself
+HAS_INTERPRETER = "python" in Path(sys.executable or "").name.lower() and not hasattr(sys, "frozen")
+CAN_FORK = hasattr(os, "fork") and hasattr(socket, "send_fds") and HAS_INTERPRETER
 
 
 class Processes(Executor):
@@ -45,7 +47,7 @@ class Processes(Executor):
     def __init__(self, workers: int) -> None:
         if not CAN_FORK:
             raise ValueError("executor='processes': this system cannot fork processes. Give executor='threads'.")
-        nursery()  # begins at once: it takes seconds
+        self._nursery = nursery()  # begins at once: it takes seconds
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="isthmus-process")
         self._idle: queue.SimpleQueue[Connection] = queue.SimpleQueue()
 
@@ -54,8 +56,8 @@ class Processes(Executor):
         return self._threads.submit(self._called, pickle.dumps((fn, args, kwargs)))
 
     def is_ready(self) -> bool:
-        """Whether calls begin at once; before, they wait for the seconds that imports take."""
-        return nursery().is_ready()
+        """Whether calls begin at once; before, they wait for the seconds that imports take. Never, if these fail."""
+        return self._nursery.is_ready()
 
     def _called(self, call: bytes) -> Any:
         for _ in range(MOST_DEATHS):
@@ -151,12 +153,13 @@ def nursery() -> Nursery:
 
 
 def is_begun() -> bool:
-    """Begin it if there is none; whether the system let it."""
+    """Begin it if there is none; whether the system let it, as far as is known. One that failed is not begun again."""
+    with _LOCK:
+        failed = bool(_NURSERIES) and not _NURSERIES[-1].is_alive() and not _NURSERIES[-1].is_ready()
     try:
-        nursery()
+        return not failed and nursery().is_alive()
     except OSError:  # no more processes, or files
         return False
-    return True
 
 
 def let_go() -> None:
@@ -181,7 +184,11 @@ def bring_up(number: int) -> None:
             word, files, _, _ = socket.recv_fds(door, 1, 1)
         if not word:
             os._exit(0)
-        if os.fork() == 0:
+        try:
+            child = os.fork()
+        except OSError:  # no room: whoever asked sees the way closed
+            child = None
+        if child == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             door.close()
             _serve(Connection(files[0]))

@@ -6,12 +6,12 @@ import pickle
 import threading
 import time
 from collections.abc import Generator
-from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ import torch
 
 from isthmus import Limits, discover
 from isthmus.discovery.minimum import Minimum
-from isthmus.discovery.work import elsewhere
+from isthmus.discovery.work import search_memory
 from isthmus.discovery.work.elsewhere import (
     STOP,
     Elsewhere,
@@ -27,12 +27,12 @@ from isthmus.discovery.work.elsewhere import (
     Where,
     carried_out,
     executor_argument,
-    faster,
     opened,
     units_at_once,
 )
 from isthmus.discovery.work.progress import Progress, silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner
+from isthmus.discovery.work.search_memory import faster
 from isthmus.discovery.work.unit import Session, Stopped, Unit
 from isthmus.errors import DataError, DataWarning, ProcessLost
 from isthmus.networks.devices import CPU
@@ -172,6 +172,7 @@ class OwnLoss(Squared):
 FASTER: dict[str, tuple[dict[str, Any], Where]] = {
     "as usual": ({}, Where.PROCESSES),
     "one worker": ({"workers": 1}, Where.THREADS),
+    "few rows": ({"rows": 150}, Where.THREADS),
     "a short search": ({"gradients": 1000}, Where.THREADS),
     "on a GPU": ({"device": torch.device("cuda")}, Where.THREADS),
     "rows without end": ({"rows": 300_000}, Where.THREADS),
@@ -187,9 +188,9 @@ FASTER: dict[str, tuple[dict[str, Any], Where]] = {
 def test_processes_are_chosen_where_they_pay_and_know_what_is_needed(
     given: dict[str, Any], where: Where, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(elsewhere, "WORTH_PROCESSES", 5000)
-    monkeypatch.setattr(elsewhere, "CAN_FORK", given.get("CAN_FORK", True))
-    monkeypatch.setattr(elsewhere, "is_begun", lambda: given.get("is_begun", True))
+    monkeypatch.setattr(search_memory, "WORTH_PROCESSES", 2e6)
+    monkeypatch.setattr(search_memory, "CAN_FORK", given.get("CAN_FORK", True))
+    monkeypatch.setattr(search_memory, "is_begun", lambda: given.get("is_begun", True))
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: object() if given.get("child") else None)
     x = torch.zeros(given.get("rows", 400), 6)
     problem = replace(noise_problem(6, 2), x=x, y=x[:, :2], loss=given.get("loss", SQUARED))
@@ -209,13 +210,27 @@ def test_a_discovery_goes_into_processes_by_itself_with_the_same_bits(monkeypatc
     assert not first.is_used
     discover(task.x, task.y, ridge=1e-2, starts=1, limits=Limits(evaluations=20), **asked)
     assert not first.is_alive()
-    monkeypatch.setattr(elsewhere, "WORTH_PROCESSES", 5000)
+    monkeypatch.setattr(search_memory, "WORTH_PROCESSES", 1e5)
     while not pool_of_processes.nursery().is_ready():
         time.sleep(0.1)
     there = discover(task.x, task.y, **asked)
     assert pool_of_processes.nursery().is_used
     assert np.array_equal(here.predict(task.x), there.predict(task.x))
     assert here.to_dict()["scree"] == there.to_dict()["scree"]
+
+
+def test_what_our_own_choice_of_processes_cannot_compute_is_computed_here(tmp_path: Path) -> None:
+    """Where the system has no room for them; whoever asked for processes hears of it."""
+
+    class Broken(ThreadPoolExecutor):
+        def submit(self, *_: object, **__: object) -> NoReturn:  # pyright: ignore[reportIncompatibleMethodOverride]
+            raise BrokenExecutor("no room")
+
+    with Broken(1) as executor:
+        here = Elsewhere(executor, tmp_path, asked=False)(trainings(1)[0], Session(), lambda: False)
+        assert here.seconds == os.getpid()
+        with pytest.raises(ProcessLost, match="no room"):
+            Elsewhere(executor, tmp_path)(trainings(1)[0], Session(), lambda: False)
 
 
 def test_which_executor_is_meant(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ is done and it does not hear of a stop. The order of the units, their results: `
 `processes.pool`.
 """
 
-import multiprocessing
 import pickle
 import struct
 import tempfile
@@ -28,14 +27,11 @@ from typing import NoReturn
 import torch
 import xarray as xr
 
-import isthmus
-from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.work.unit import Session, Stopped, Unit, computed
 from isthmus.errors import ProcessLost, outside
 from isthmus.networks.devices import CPU
-from isthmus.networks.kinds import kind_named
-from isthmus.processes.pool import CAN_FORK, Processes, is_begun, let_go, num_cores
+from isthmus.processes.pool import CAN_FORK, Processes, let_go, num_cores
 from isthmus.processes.shared_state import heard
 from isthmus.training import FitEvent
 from isthmus.training.steps.products import kept_choices
@@ -46,8 +42,6 @@ UNDER_WAY = 64  # units that are handed at once to an executor that does not say
 PATIENCE = 20.0  # seconds that a worker has to hear of a stop: it may see no folder, or be lost
 EVERY = 0.1  # seconds between two looks at what a worker has written
 STOP, HEARD, CHOICES = "stop", "heard", "products.pt"
-WORTH_PROCESSES = 5000  # gradients from which a search takes longer than the imports of another process, two seconds
-COPIED = 2_000_000  # numbers of data up to which each process has a copy of its own
 _WORDS = struct.Struct("<qqd")
 _NOBODY = torch.nn.Identity()  # events are heard of networks that are elsewhere
 
@@ -97,10 +91,13 @@ class Elsewhere:
         executor: of any kind; not ended here.
         folder: that its workers see, where there is one.
         ready: whether they are there; until then units are computed here.
+        asked: whether the caller wanted it; else what it cannot compute is computed here.
     """
 
-    def __init__(self, executor: Executor, folder: Path, ready: Callable[[], bool] = lambda: True) -> None:
-        self.executor, self.folder, self.ready = executor, folder, ready
+    def __init__(
+        self, executor: Executor, folder: Path, ready: Callable[[], bool] = lambda: True, *, asked: bool = True
+    ) -> None:
+        self.executor, self.folder, self.ready, self.asked = executor, folder, ready, asked
         (folder / STOP).unlink(missing_ok=True)  # of a run that was stopped
 
     def __call__(self, unit: Unit, session: Session, stopped: Callable[[], bool]) -> Minimum:
@@ -111,6 +108,14 @@ class Elsewhere:
         """
         if not self.ready():
             return computed(unit, session)
+        try:
+            return self._sent(unit, session, stopped)
+        except ProcessLost:
+            if self.asked:
+                raise
+            return computed(unit, session)
+
+    def _sent(self, unit: Unit, session: Session, stopped: Callable[[], bool]) -> Minimum:
         until = None if session.seconds is None else time.time() + session.seconds
         parcel = Parcel(
             unit.key, _pickled(unit), str(self.folder), until, session.checkpoint is not None, session.device
@@ -249,20 +254,6 @@ def executor_argument(executor: Executor | str | None) -> Executor | Where | Non
     return where
 
 
-def faster(problem: Problem, network: str, *, gradients: int, workers: int, device: torch.device) -> Where:
-    """Where units of a search are computed faster: in processes, unless it is short, or they may lack what it needs.
-
-    In threads the interpreter runs for one at a time: of 500 rows for half of it, of 2,000 for a fifth. Classes that a
-    program made by itself, or kinds of network that it registered, other processes do not know.
-    """
-    classes = (type(problem.loss), kind_named(network).network)
-    ours = all(one.__module__.partition(".")[0] == isthmus.__name__ for one in classes)
-    few = sum(part.numel() for part in (problem.x, problem.y)) <= COPIED
-    alone = multiprocessing.parent_process() is None  # whoever started several processes wants no more of them
-    pays = workers > 1 and gradients >= WORTH_PROCESSES and device == CPU
-    return Where.PROCESSES if CAN_FORK and pays and few and ours and alone and is_begun() else Where.THREADS
-
-
 def units_at_once(executor: Executor | Where | None, workers: int | None) -> int:
     """How many units are under way at once."""
     if workers is None and isinstance(executor, Executor):
@@ -271,13 +262,16 @@ def units_at_once(executor: Executor | Where | None, workers: int | None) -> int
 
 
 @contextmanager
-def opened(executor: Executor | Where, *, workers: int, folder: Path | None) -> Generator[Elsewhere | None]:
+def opened(
+    executor: Executor | Where, *, workers: int, folder: Path | None, asked: bool = True
+) -> Generator[Elsewhere | None]:
     """Where units are computed while the block runs; None: in threads of the runner.
 
     Args:
         executor: an executor of the caller's is not ended.
         workers: how many processes.
         folder: of the work; without one, workers get a temporary one.
+        asked: whether the caller wanted them there.
     """
     if executor is Where.THREADS:
         let_go()
@@ -291,7 +285,7 @@ def opened(executor: Executor | Where, *, workers: int, folder: Path | None) -> 
             yield Elsewhere(executor, folder)
         else:
             ours = stack.enter_context(Processes(workers))
-            yield Elsewhere(ours, folder, ours.is_ready)
+            yield Elsewhere(ours, folder, ours.is_ready, asked=asked)
 
 
 def load() -> None:

@@ -1,18 +1,25 @@
-"""How much a search will take: gradients, and memory, which is announced and refused where it is not there.
+"""How much a search will take: gradients, by which threads or processes are faster, and memory, which is announced.
 
 What data themselves may take when they are read: `tasks.memory`.
 """
 
 import logging
+import multiprocessing
 from dataclasses import dataclass
 from typing import Any
 
+import torch
+
+import isthmus
 from isthmus.discovery.choices import LONG_BESIDE, LONG_CURVE, WHOLE
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.family import JACOBIAN_POINTS, Family
 from isthmus.discovery.settings import Settings
-from isthmus.processes.pool import num_cores
+from isthmus.discovery.work.elsewhere import Where
+from isthmus.networks.devices import CPU
+from isthmus.networks.kinds import kind_named
+from isthmus.processes.pool import CAN_FORK, is_begun, num_cores
 from isthmus.tasks.arrays import counted
 from isthmus.tasks.memory import check_memory, in_words
 from isthmus.training.sharded.row_step import MEMORY, VECTORS, rows_at_once
@@ -21,6 +28,8 @@ from isthmus.training.steps.step import maker_of
 _LOG = logging.getLogger(__name__)
 COPIES = 3  # of the data in float64: while they are scaled, or beside their diagnosis
 KEPT = 50  # trained networks that are kept for the curves
+WORTH_PROCESSES = 2e6  # rows times gradients from which a search gains more than the imports of a process take
+COPIED = 2_000_000  # numbers of data up to which each process has a copy of its own
 READ = 16  # bytes of a neuron at a row while the answer is diagnosed: before and after its activation, in float64
 JACOBIANS = 3  # products of Jacobians at some rows, float64, that a training is read with
 
@@ -107,3 +116,17 @@ def announce_memory(problem: Problem, settings: Settings, *, workers: int | None
     _LOG.info("%s: about %s of memory", what, in_words(needed))
     fewer = "" if workers == 1 else "workers=1, "
     check_memory(needed, f"discover: {what}", share=1.0, instead=f"Take {fewer}fewer rows or columns")
+
+
+def faster(problem: Problem, network: str, *, gradients: int, workers: int, device: torch.device) -> Where:
+    """Where units of a search are computed faster: in processes, unless it is short, or they may lack what it needs.
+
+    In threads the interpreter runs for one at a time: of 500 rows for half of it, of 2,000 for a fifth. Classes that a
+    program made by itself, or kinds of network that it registered, other processes do not know.
+    """
+    classes = (type(problem.loss), kind_named(network).network)
+    ours = all(one.__module__.partition(".")[0] == isthmus.__name__ for one in classes)
+    few = sum(part.numel() for part in (problem.x, problem.y)) <= COPIED
+    alone = multiprocessing.parent_process() is None  # whoever started several processes wants no more of them
+    pays = workers > 1 and len(problem.x) * gradients >= WORTH_PROCESSES and device == CPU
+    return Where.PROCESSES if CAN_FORK and pays and few and ours and alone and is_begun() else Where.THREADS
