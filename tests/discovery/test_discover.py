@@ -413,7 +413,8 @@ def test_numbers_of_numpy_and_torch_are_ridges_and_labels_need_no_order() -> Non
     request = asked.request(task.x, task.y)
     assert request.settings.ridges == (0.25,)
     assert {bool(held) for held in request.sample.held[::2]} == {bool(request.sample.held[0])}
-    assert Asked(ridge=torch.tensor(0.25)).request(task.x, task.y).settings.ridges == (0.25,)  # pyright: ignore[reportArgumentType]
+    for ridge in (torch.tensor(0.25), np.array(0.25), {0.25}, np.array([0.25]), (r for r in (0.25,))):
+        assert Asked(ridge=ridge).request(task.x, task.y).settings.ridges == (0.25,)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.slow

@@ -1,14 +1,17 @@
 """Sample weights act like repeated rows in the losses, errors, baseline and training of a posed problem."""
 
 import dataclasses
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from isthmus import FullyConnected, discover, fit
-from isthmus.discovery.data.checking import checked_weights
+from isthmus.discovery.data.checking import checked_weights, groups_of_rows
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.evidence.baseline import linear_errors
@@ -16,6 +19,7 @@ from isthmus.errors import DataError
 from isthmus.training import Limits
 from isthmus.training.losses import LOSSES, SQUARED, Loss
 from loss_targets import targets_of
+from shape_checks import own_shape_checks
 from tolerances import rounding
 
 N = 40
@@ -108,3 +112,30 @@ def test_weights_count_up_to_a_common_factor(factor: float) -> None:
     assert found[0].weight is not None
     assert found[1].weight is not None
     assert torch.allclose(found[0].weight, found[1].weight, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [pd.Series, lambda w: pd.Series(w, index=[f"r{i}" for i in range(N)]), torch.tensor, list, tuple,
+     lambda w: [Fraction(int(v)) for v in w], lambda w: pd.DataFrame({"w": w})["w"]],
+    ids=["series", "index", "tensor", "list", "tuple", "fractions", "column"],
+)  # fmt: skip
+def test_weights_come_in_every_form_that_holds_a_row_of_numbers(make: Callable[[Any], Any]) -> None:
+    weight = np.arange(N) % 3.0
+    groups = np.arange(N) // 2
+    with own_shape_checks():
+        np.testing.assert_array_equal(checked_weights(make(weight), N), weight)
+        np.testing.assert_array_equal(groups_of_rows(groups, make(weight)), groups[weight > 0])
+
+
+LABELS = {"table": np.array([[1, "a"]] * N, dtype=object), "dictionaries": [{1: 2}, {3: 4}] * (N // 2)}
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_labels_that_are_no_labels_are_refused_in_words(labels: Any) -> None:
+    given = labels
+    if isinstance(labels, list):
+        given = np.empty(N, dtype=object)
+        given[:] = labels
+    with pytest.raises(DataError, match="needs one label per row"):
+        groups_of_rows(given, None)

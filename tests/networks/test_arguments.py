@@ -184,3 +184,9 @@ def test_networks_say_which_of_their_numbers_is_none(make: Callable[..., Network
         sizes = {size: np.int64(number) for size, number in (given | {name: 4}).items() if size != "dtype"}
         made = make(**sizes)
     assert made(torch.zeros(2, made.d_in)).shape == (2, 3)
+
+
+@pytest.mark.parametrize("width", [[5, 6], (5, 6), range(5, 7), np.array([5, 6]), torch.tensor([5, 6])], ids=str)
+def test_widths_of_layers_come_in_every_form(width: Any) -> None:
+    with own_shape_checks():
+        assert FullyConnected(4, 3, width=width, depth=3).dimensions == (4, 5, 6, 3)

@@ -81,7 +81,8 @@ def line_of(event: Progress) -> str:
 
 def described(event: Progress) -> str:
     """Stage, ridge, start, step, objective and rank, as far as they are known; the stage first."""
-    parts = [f"{event.part}: {event.stage}" if event.part else event.stage]
+    is_said = event.stage.startswith(event.part)  # "control: training"
+    parts = [event.stage if is_said else f"{event.part}: {event.stage}"]
     if event.rank is not None:
         parts.append(f"rank {event.rank}")
     if event.ridge is not None:

@@ -244,10 +244,11 @@ def adapted_settings(
 def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
     """The ridges, largest first."""
     try:
-        ridges = (float(ridge),) if np.ndim(ridge) == 0 else tuple(map(float, ridge))  # pyright: ignore[reportArgumentType]
+        is_one = not isinstance(ridge, Iterable) or np.ndim(ridge) == 0 and isinstance(ridge, np.ndarray | torch.Tensor)
+        ridges = (float(ridge),) if is_one else tuple(map(float, ridge))  # pyright: ignore[reportArgumentType]
     except (TypeError, ValueError):
         ridges = ()
-    if not ridges or isinstance(ridge, str | bool) or not all(0 < value < float("inf") for value in ridges):
+    if not ridges or isinstance(ridge, str | bool | np.bool_) or not all(0 < value < float("inf") for value in ridges):
         raise ValueError(
             f"discover(ridge={str(ridge)[:60]!r}): needs positive ridges: one number, or several in a list."
         )

@@ -118,7 +118,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         workers: trainings side by side; None: one for each core, or each worker of an executor of yours. The numbers do
             not depend on it.
         executor: where they run: "threads", "processes", or any `concurrent.futures.Executor`, as dask's
-            `client.get_executor()`; the numbers do not depend on it either. None: what is faster here.
+            `client.get_executor()`; the numbers do not depend on it either. None: what is faster here,
+            mostly processes; the one that they are forked from stays, with some 200 MiB, until the program ends.
         device: where networks are trained: "cpu", which None means, "cuda", "cuda:1", or "auto" for a GPU where there
             is one. Ranks are read and files written on the CPU; a run may be resumed on any device; rounding differs
             between them.

@@ -124,7 +124,8 @@ class Request:
         announce_memory(problem, self.settings, workers=self.workers)
         work, workers = self.folder / "work" if self.folder else None, units_at_once(self.executor, self.workers)
         planned, network = self.planned(problem), self.settings.network
-        tracker = Tracker(self.progress, planned, self.began + self.seconds if self.seconds else None)
+        first = foreseen(problem, self.settings)  # what comes besides has a share of its own
+        tracker = Tracker(self.progress, first, self.began + self.seconds if self.seconds else None)
         executor = self.executor or faster(problem, network, gradients=planned, workers=workers, device=self.device)
         with opened(executor, workers=workers, folder=work, asked=self.executor is not None) as elsewhere:
             run = self._stamped(work, problem)
@@ -171,7 +172,7 @@ class Request:
         """Another rank of the same task."""
         settings = self.settings_of(kind)
         problem = self.problem_of(settings)
-        runner.tracker.begin("another rank", foreseen(problem, settings) + runner.tracker.left())
+        runner.tracker.begin(kind.name, foreseen(problem, settings))
         search = Search(problem, settings, runner, name=kind.name)
         case = self._treated(self.sample, search, passes=self.effort.passes)
         found = self._assembled(case.search.findings(), case.sample, told=())
@@ -211,9 +212,9 @@ class Request:
         return (self.data.fingerprint() if self.sample.num_unseen else "") + labels
 
     def _depth_path(self, problem: Problem, findings: Findings, runner: UnitRunner) -> DepthPath | None:
-        afterwards = foreseen(problem, self.settings) * self.control
         assert isinstance(findings.family, Connected)
-        search = DepthSearch(findings.family, DEPTHS, runner, afterwards=afterwards)
+        runner.tracker.begin("depth", planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=1))
+        search = DepthSearch(findings.family, DEPTHS, runner)
         return search.run(findings.curve, findings.decision.rank)
 
     def _control(self, runner: UnitRunner, *, passes: float) -> Discovery:
@@ -222,6 +223,7 @@ class Request:
             surrogate = self.sample.of_others(_surrogate(self.sample.data))
             problem = surrogate.posed(self.settings)
         assert problem is not None
+        runner.tracker.begin("control", foreseen(problem, self.settings))
         case = self._treated(surrogate, Search(problem, self.settings, runner, name="control"), passes=passes)
         return self._assembled(case.search.findings(), case.sample, told=())
 

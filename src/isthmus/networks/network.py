@@ -4,9 +4,10 @@ How a class is named, made from a plan and tried: `kinds`. The classes: `fully_c
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -97,7 +98,8 @@ def check_numbers_of(call: str, *, seed: object, dtype: object, **sizes: object)
         ValueError: says which. DataError, which is one: the seed.
     """
     for name, size in sizes.items():
-        for one in size if isinstance(size, list | tuple) else (size,):
+        many = isinstance(size, Sequence | np.ndarray | Tensor) and not isinstance(size, str) and np.ndim(size) > 0
+        for one in size if many else (size,):  # pyright: ignore[reportGeneralTypeIssues]
             whole_argument(one, f"{call}({name}=...)")
     if seed is not None:
         seed_argument(seed, f"{call}(seed=...)")

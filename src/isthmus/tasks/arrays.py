@@ -49,7 +49,7 @@ def as_samples(
     >>> tasks.as_samples([1, 2, 3]).shape
     (3, 1)
     """
-    array = real_numbers(_may_be_written(x) if isinstance(x, np.memmap) else x, name)
+    array = _numbers(_may_be_written(x) if isinstance(x, np.memmap) else x, name)
     if array.ndim == 0:
         raise DataError(f"{name}: needs samples as rows, got the single value {array}. Pass an array of shape (n, d).")
     if array.size == 0:
@@ -65,7 +65,7 @@ def as_samples(
 
 
 @np.errstate(invalid="ignore", over="ignore")  # a signalling NaN, or what float64 cannot hold: refused by its rows
-def real_numbers(x: object, name: str) -> np.ndarray:
+def _numbers(x: object, name: str) -> np.ndarray:
     """A numpy array of a real type."""
     sparse = sys.modules.get("scipy.sparse")  # whoever has such a matrix has imported it
     if sparse is not None and sparse.issparse(x):

@@ -281,3 +281,14 @@ def test_the_huber_loss_measures_targets_by_the_tame_ones(loss: str | None, *, a
         assert problem.outputs is not None
         scales.append(problem.outputs.scale)
     assert np.allclose(*scales, rtol=0.15) is as_clean
+
+
+@pytest.mark.parametrize("sentinel", [1e30, -9.99e33, 1e9])
+def test_one_wild_value_takes_no_digits_from_a_robust_scale(sentinel: float) -> None:
+    """Others were constant beside it, to rounding."""
+    values = np.random.default_rng(0).normal(size=(60, 2))
+    wild = values.copy()
+    wild[3, 0] = sentinel
+    usual, found = (Standardiser.of(one, robust=True) for one in (values, wild))
+    assert list(found.kept) == [0, 1]
+    assert found.scale == pytest.approx(usual.scale, rel=0.2)

@@ -26,7 +26,6 @@ from isthmus.tasks.arrays import (
     counted,
     in_parts,
     listing,
-    real_numbers,
     tensor_numbers,
 )  # fmt: skip
 from isthmus.tasks.foreign import in_memory
@@ -236,20 +235,34 @@ def groups_of_rows(groups: ArrayLike | None, sample_weight: ArrayLike | None) ->
     try:
         np.unique(np.asarray(groups))
     except TypeError:  # numbers and text, which have no common order
-        groups = pd.factorize(np.asarray(groups))[0]
+        try:
+            groups = pd.factorize(np.asarray(groups))[0]
+        except (TypeError, ValueError):
+            raise DataError("discover(groups=...): needs one label per row, text or numbers.") from None
     if groups is None or sample_weight is None:
         return groups
-    labels, weights = np.asarray(groups), real_numbers(sample_weight, "discover(sample_weight=...)")
+    labels, weights = np.asarray(groups), _weights(sample_weight)
     if labels.shape != weights.shape:
         raise DataError(f"discover(groups=...): needs one label per row, {len(weights)}; got shape {labels.shape}.")
     return labels[weights > 0]
+
+
+def _weights(sample_weight: ArrayLike) -> Array:
+    is_tensor = isinstance(sample_weight, Tensor)
+    values = tensor_numbers(sample_weight, "discover(sample_weight=...)") if is_tensor else np.asarray(sample_weight)
+    if values.dtype.kind == "c":
+        raise DataError(f"discover(sample_weight=...): holds complex numbers ({values.dtype}).")
+    try:
+        return values.astype(np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"discover(sample_weight=...): holds {values.dtype}, not numbers.") from None
 
 
 def checked_weights(sample_weight: ArrayLike | None, num_rows: int) -> Array | None:
     """Weights as float64 (n,), finite, non-negative and not all zero; None where none were given."""
     if sample_weight is None:
         return None
-    weights = real_numbers(sample_weight, "discover(sample_weight=...)").astype(np.float64)
+    weights = _weights(sample_weight)
     if weights.shape != (num_rows,):
         raise DataError(
             f"discover(sample_weight=...): needs one weight per row, {num_rows}; got shape {weights.shape}."

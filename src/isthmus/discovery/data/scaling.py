@@ -28,6 +28,7 @@ MOST_TOLD = 5  # pairs of target and input
 SAME = 1e-12  # of 1 less the size of a correlation
 FAR, NORMAL = 3.0, 1.4826  # deviations beyond which a value is wild; deviation over median distance of normal values
 CONSTANT = 1e-12  # spread over magnitude below which a column is constant to rounding
+FAINT = 2.0**-20  # of the largest value, of which all others are less where that is wild
 ROUNDING = 2.0**-46  # and that of a constant that was computed
 
 
@@ -87,7 +88,11 @@ class Standardiser:
         magnitude = np.abs(values).max(axis=0)
         unit = np.where(magnitude > 0, magnitude, 1.0)
         reduced = values / unit
-        reduced = _moved_in(reduced) if robust else reduced
+        if robust:
+            reduced = _moved_in(reduced)
+            moved = np.abs(reduced).max(axis=0)  # what lay far off was the magnitude; divided by what rounds nothing
+            far = np.where((moved > 0) & (moved < FAINT), np.ldexp(1.0, np.frexp(moved)[1] - 1), 1.0)
+            reduced, unit = reduced / far, unit * far
         centre = reduced.mean(axis=0)
         spread = np.sqrt(np.square(reduced - centre).mean(axis=0))
         return cls.of_moments(unit, centre, spread, scaling=scaling, total=total)
