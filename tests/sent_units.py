@@ -34,6 +34,11 @@ def trained(session: Session, *, number: int, steps: int = 40, pause: float = 0.
     return minimum(objective=result.objective, theta=theta, start=number, seconds=float(os.getpid()))
 
 
+def asks_precision(_session: Session) -> Minimum:
+    """How float32 is multiplied where it is computed."""
+    return minimum(kind=torch.get_float32_matmul_precision())
+
+
 def complains(_session: Session, *, number: int) -> Minimum:
     """Warns."""
     warnings.warn(f"unit {number} is thin", DataWarning, stacklevel=2)

@@ -23,13 +23,16 @@ def at_home(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if torch.get_default_device() != CPU:  # a device that is set costs time in every call of torch
-            with CPU:
-                return call(*args, **kwargs)
+            with CPU:  # which older versions of torch do not tell of
+                return here(*args, **kwargs)
+        return here(*args, **kwargs)
+
+    def here(*args: P.args, **kwargs: P.kwargs) -> R:
         away = abroad((args, kwargs))
         if away is None:
             return function(*args, **kwargs)
-        here: Any = functools.partial(function, *carried(args, CPU, away), **carried(kwargs, CPU, away))
-        return carried(here(), away, CPU)
+        moved: Any = functools.partial(function, *carried(args, CPU, away), **carried(kwargs, CPU, away))
+        return carried(moved(), away, CPU)
 
     return call
 

@@ -43,7 +43,7 @@ from isthmus.training.checkpoint import load_state
 from isthmus.training.losses import SQUARED
 from isthmus.training.losses.squared import Squared
 from minima import minimum, noise_problem
-from sent_units import complains, fails, kills, kills_once, trainings
+from sent_units import asks_precision, complains, fails, kills, kills_once, trainings
 
 pytestmark = pytest.mark.usefixtures("unshifted")  # processes start their networks where they always do
 
@@ -157,6 +157,28 @@ def test_a_killed_worker_costs_its_own_unit_alone(pool: Processes, tmp_path: Pat
 def test_what_cannot_be_sent_is_said(pool: Processes, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"cannot be sent to another process.*executor='threads'"):
         runner(pool, tmp_path).run([Unit("closure", lambda _session: minimum(), 1, "training")])
+
+
+def test_workers_find_the_folder_of_a_program_that_went_elsewhere(
+    pool: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path)
+    units = trainings(1)
+    assert runner(pool, Path("run")).run(units)[0].seconds != os.getpid()
+    heard: list[Progress] = []
+    place = UnitRunner(Path("run"), Tracker(heard.append, 100), workers=1, elsewhere=Elsewhere(pool, Path("run")))
+    assert place.elsewhere is not None
+    assert place.elsewhere.folder == tmp_path / "run"
+
+
+def test_workers_multiply_as_the_program_does(pool: Processes, tmp_path: Path) -> None:
+    torch.set_float32_matmul_precision("medium")
+    try:
+        found = Elsewhere(pool, tmp_path)(Unit("asks", asks_precision, 1, "training"), Session(), lambda: False)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert found.kind == "medium"
 
 
 @pytest.mark.slow

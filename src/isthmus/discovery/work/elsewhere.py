@@ -57,6 +57,7 @@ class Parcel:
         until: when its time is over, in seconds since 1970, for other hosts too.
         keeps: whether the state of a training is kept there.
         device: where networks lie while they are trained.
+        precision: of products in float32, as torch has it where the search runs: bits hang on it.
     """
 
     key: str
@@ -65,6 +66,7 @@ class Parcel:
     until: float | None
     keeps: bool = True
     device: torch.device = CPU
+    precision: str = "highest"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ class Elsewhere:
     def __init__(
         self, executor: Executor, folder: Path, ready: Callable[[], bool] = lambda: True, *, asked: bool = True
     ) -> None:
-        self.executor, self.folder, self.ready, self.asked = executor, folder, ready, asked
+        self.executor, self.ready, self.asked = executor, ready, asked
+        self.folder = folder.absolute()  # workers may stand in another one
         (folder / STOP).unlink(missing_ok=True)  # of a run that was stopped
 
     def __call__(self, unit: Unit, session: Session, stopped: Callable[[], bool]) -> Minimum:
@@ -118,8 +121,9 @@ class Elsewhere:
     def _sent(self, unit: Unit, session: Session, stopped: Callable[[], bool]) -> Minimum:
         until = None if session.seconds is None else time.time() + session.seconds
         parcel = Parcel(
-            unit.key, _pickled(unit), str(self.folder), until, session.checkpoint is not None, session.device
-        )
+            unit.key, _pickled(unit), str(self.folder), until, session.checkpoint is not None, session.device,
+            torch.get_float32_matmul_precision(),
+        )  # fmt: skip
         try:
             with _errors_of_executor(unit.key):
                 future = self.executor.submit(carried_out, parcel)
@@ -184,6 +188,7 @@ def carried_out(parcel: Parcel) -> Reply:
 
 def _computed(parcel: Parcel) -> Minimum:
     compute: Callable[[Session], Minimum] = pickle.loads(parcel.compute)
+    torch.set_float32_matmul_precision(parcel.precision)
     unit, folder = Unit(parcel.key, compute, 0, ""), Path(parcel.folder)
     seconds = None if parcel.until is None else max(parcel.until - time.time(), 0.05)
     if not folder.is_dir():
