@@ -8,12 +8,11 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-import numpy as np
 import xarray as xr
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -115,8 +114,8 @@ def report(
         raise TypeError(f"report(result, path): needs what discover or diagnose returned, got {type(result).__name__}.")
     if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise TypeError(f"report(result, path): needs the path of a file, got {type(path).__name__}.")
-    if x is not None and y is not None:
-        check_same_length(len(np.asarray(x)), len(np.asarray(y)), name="report(x, y)")
+    if isinstance(x, Sized) and isinstance(y, Sized):
+        check_same_length(len(x), len(y), name="report(x, y)")
     write_text(Path(path), rendered("page.html", _content(result, x, y, command, pictures, meaning, notes)))
 
 

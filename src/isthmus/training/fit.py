@@ -1,6 +1,7 @@
 """`fit`: run a schedule of solvers to a minimum of the penalised objective, and say how it ended."""
 
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     sample_weight: ArrayLike | Tensor | None = None,
     seed: int | None = None,
     limits: Limits | None = None,
-    checkpoint: str | Path | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     callback: Callable[[FitEvent], bool | None] | None = None,
     device: torch.device | str | None = None,
 ) -> FitResult:
@@ -172,13 +173,13 @@ def _shares(weight: ArrayLike | Tensor, rows: int) -> Tensor:
 
 def _check_ways(checkpoint: object, callback: object, solver: object) -> None:
     """Refuse what is no file, no function and no solver before anything is trained."""
-    if checkpoint is not None and not (isinstance(checkpoint, str | Path) and str(checkpoint)):
+    if checkpoint is not None and not (isinstance(checkpoint, str | os.PathLike) and os.fspath(checkpoint)):
         raise ValueError(f"fit(checkpoint={checkpoint!r}): needs the name of a file, or None to keep nothing.")
     if callback is not None and not callable(callback):
         raise TypeError(f"fit(callback={str(callback)[:40]}): needs a function that takes a FitEvent, or None.")
     for one in solver if isinstance(solver, tuple) else (solver,):
         if one is not None and not hasattr(one, "start"):
-            known = "Adam, LBFGS and others of isthmus.training"
+            known = "Adam, LBFGS and others of isthmus.training.solvers"
             raise TypeError(f"fit(solver={str(one)[:40]!r}): needs one or a tuple of {known}, or None.")
 
 

@@ -12,7 +12,7 @@ FIRST_SECONDS = 2.0  # before which nothing is foretold
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on a computation; None is no bound.
+    """Bounds on a computation; None is no bound, nor is infinity.
 
     Attributes:
         seconds: wall-clock seconds.
@@ -35,8 +35,10 @@ class Limits:
             value = getattr(self, name)
             if value is None:
                 continue
-            wrong = isinstance(value, bool) or not isinstance(value, Real)
-            if wrong or not 0 < value < math.inf:  # pyright: ignore[reportOperatorIssue]
+            if value == math.inf:
+                object.__setattr__(self, name, None)
+                continue
+            if isinstance(value, bool) or not isinstance(value, Real) or not value > 0:  # pyright: ignore[reportOperatorIssue]
                 raise ValueError(f"Limits({name}={value}): needs a positive number, or None for no bound.")
 
 

@@ -39,6 +39,7 @@ from isthmus.networks.devices import CPU
 from isthmus.processes import pool as pool_of_processes
 from isthmus.processes.pool import Processes
 from isthmus.tasks import teacher
+from isthmus.training import Outcome
 from isthmus.training.checkpoint import load_state
 from isthmus.training.losses import SQUARED
 from isthmus.training.losses.squared import Squared
@@ -170,6 +171,20 @@ def test_workers_find_the_folder_of_a_program_that_went_elsewhere(
     place = UnitRunner(Path("run"), Tracker(heard.append, 100), workers=1, elsewhere=Elsewhere(pool, Path("run")))
     assert place.elsewhere is not None
     assert place.elsewhere.folder == tmp_path / "run"
+
+
+def test_a_stop_of_another_run_ends_no_training(tmp_path: Path) -> None:
+    """A result that was cut short by a file that was not ours would be taken for a minimum."""
+
+    class Interrupted(Elsewhere):
+        def __call__(self, *_: object) -> Minimum:
+            return replace(minimum(), outcome=Outcome.INTERRUPTED)
+
+    with ThreadPoolExecutor(1) as executor:
+        place = Interrupted(executor, tmp_path)
+        found = UnitRunner(tmp_path, Tracker(silent, 100), workers=1, elsewhere=place).run(trainings(1))[0]
+    assert found.outcome is not Outcome.INTERRUPTED
+    assert found.seconds == os.getpid(), "computed here"
 
 
 def test_workers_multiply_as_the_program_does(pool: Processes, tmp_path: Path) -> None:

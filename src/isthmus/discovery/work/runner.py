@@ -213,6 +213,8 @@ class UnitRunner:
         result = self.elsewhere(unit, session, self._stop.is_set) if self.elsewhere else computed(unit, session)
         if self._stop.is_set():
             raise Stopped(unit.key)
+        if result.outcome is Outcome.INTERRUPTED:  # a worker heard a stop that was not ours: no end of a training
+            result = computed(unit, session)
         if done and partial and result.outcome is not Outcome.TIME_LIMIT:  # that one may go on another day
             save_state(done, {"result": result.as_state(), "run": self.run_stamp})
             partial.unlink(missing_ok=True)  # only now: it holds the fit while nothing else does
