@@ -1,5 +1,6 @@
 """Where trainings of a command run: in threads or processes of this machine or by a scheduler, and on which device."""
 
+import sys
 from collections.abc import Generator
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -75,7 +76,8 @@ class Workplace:
         from isthmus.processes.pool import CAN_FORK, is_begun, num_cores
 
         several = (self.workers or num_cores()) > 1
-        if CAN_FORK and several and self.executor != "threads" and self.scheduler is None and self.device is None:
+        able = CAN_FORK and (self.executor is not None or sys.platform == "linux")
+        if able and several and self.executor != "threads" and self.scheduler is None and self.device is None:
             is_begun()
 
     def check_device(self) -> None:

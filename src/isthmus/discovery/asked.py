@@ -141,11 +141,12 @@ class Asked:
         )  # fmt: skip
 
 
-def _check_names(log: object, columns: Iterable[object] | None) -> None:
+def _check_names(log: object, columns: object) -> None:
     """Refuse what names no columns."""
     if log is not None and not (isinstance(log, Iterable) and all(isinstance(name, str) for name in log)):
         raise ValueError(f"discover(log={str(log)[:40]}): needs 'all', or names of columns.")
-    if columns is not None and not all(isinstance(one, InputColumn) for one in columns):
+    are_columns = isinstance(columns, Iterable) and all(isinstance(one, InputColumn) for one in columns)
+    if columns is not None and not are_columns:
         raise ValueError("discover(columns=...): needs an isthmus.tasks.InputColumn for each column of x, or None.")
 
 

@@ -343,3 +343,14 @@ def test_what_is_made_of_one_column_or_is_rarely_other_than_zero_tells_no_sets()
         rng.normal(size=(240, 3)),
     ):
         assert sets_of_rows(np.asarray(x, dtype=np.float64)) is None
+
+
+@pytest.mark.parametrize("sizes", [(59, 1), (58, 1, 1), (60, 10, 10, 10, 10), (30, 30), (20, 20, 20)], ids=str)
+def test_at_most_half_of_the_rows_are_held_out_whatever_their_groups(sizes: tuple[int, ...]) -> None:
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    for seed in range(12):
+        mask = heldout_rows(len(groups), seed=seed, groups=groups)
+        assert 0 < 2 * mask.sum() <= len(groups)
+        assert not set(groups[mask]) & set(groups[~mask])
+    if len(sizes) > 3:
+        assert all(len({*groups[~heldout_rows(len(groups), seed=seed, groups=groups)]}) > 1 for seed in range(12))

@@ -216,6 +216,7 @@ FASTER: dict[str, tuple[dict[str, Any], Where]] = {
     "a loss of one's own": ({"loss": OwnLoss()}, Where.THREADS),
     "residual networks": ({"network": "leaky"}, Where.PROCESSES),
     "a system that cannot fork": ({"CAN_FORK": False}, Where.THREADS),
+    "a system that ends what forks": ({"platform": "darwin"}, Where.THREADS),
     "a child of multiprocessing": ({"child": True}, Where.THREADS),
     "a system without room for one": ({"is_begun": False}, Where.THREADS),
 }
@@ -228,6 +229,7 @@ def test_processes_are_chosen_where_they_pay_and_know_what_is_needed(
     monkeypatch.setattr(search_memory, "WORTH_PROCESSES", 2e6)
     monkeypatch.setattr(search_memory, "CAN_FORK", given.get("CAN_FORK", True))
     monkeypatch.setattr(search_memory, "is_begun", lambda: given.get("is_begun", True))
+    monkeypatch.setattr(search_memory.sys, "platform", given.get("platform", "linux"))
     monkeypatch.setattr(multiprocessing, "parent_process", lambda: object() if given.get("child") else None)
     x = torch.zeros(given.get("rows", 400), 6)
     problem = replace(noise_problem(6, 2), x=x, y=x[:, :2], loss=given.get("loss", SQUARED))
@@ -248,7 +250,8 @@ def test_a_discovery_goes_into_processes_by_itself_with_the_same_bits(monkeypatc
     discover(task.x, task.y, ridge=1e-2, starts=1, limits=Limits(evaluations=20), **asked)
     assert not first.is_alive()
     monkeypatch.setattr(search_memory, "WORTH_PROCESSES", 1e5)
-    while not pool_of_processes.nursery().is_ready():
+    until = time.monotonic() + 60
+    while not pool_of_processes.nursery().is_ready() and time.monotonic() < until:
         time.sleep(0.1)
     there = discover(task.x, task.y, **asked)
     assert pool_of_processes.nursery().is_used

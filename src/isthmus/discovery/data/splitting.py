@@ -26,6 +26,7 @@ JUMP, JUMPED = 10.0, 0.1  # see `joins`
 LEAST_MEMORY = 5  # rows over which what has joins resembles itself
 ROUNDING = 1e-6  # of distances that are differences of squares, in units of the spread
 LEAST_TOGETHER = 3  # columns; two are also the sine and the cosine of one angle
+DRAWS = 20  # of groups, until what is held out is at most half of the rows
 MOST_SEED = 2**32 - 1  # that scikit-learn takes
 
 
@@ -277,7 +278,7 @@ def _whole_groups(groups: NDArray[np.generic], num_rows: int, fraction: float, s
         raise DataError("discover(groups=...): needs at least two different labels, else nothing can be held out.")
     from sklearn.model_selection import GroupShuffleSplit  # slow to import, and only groups need it
 
-    splitter = GroupShuffleSplit(n_splits=1, test_size=fraction, random_state=seed & MOST_SEED)
-    mask = np.zeros(num_rows, dtype=bool)
-    mask[next(splitter.split(np.zeros(num_rows), groups=groups))[1]] = True
-    return ~mask if 2 * mask.sum() > num_rows else mask  # a group that holds most rows is trained on
+    splitter = GroupShuffleSplit(n_splits=DRAWS, test_size=fraction, random_state=seed & MOST_SEED)
+    masks = [np.isin(np.arange(num_rows), held) for _, held in splitter.split(np.zeros(num_rows), groups=groups)]
+    # a group that holds most rows is trained on
+    return next((mask for mask in masks if 2 * mask.sum() <= num_rows), ~masks[0])

@@ -5,6 +5,7 @@ What data themselves may take when they are read: `tasks.memory`.
 
 import logging
 import multiprocessing
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,4 +130,5 @@ def faster(problem: Problem, network: str, *, gradients: int, workers: int, devi
     few = sum(part.numel() for part in (problem.x, problem.y)) <= COPIED
     alone = multiprocessing.parent_process() is None  # whoever started several processes wants no more of them
     pays = workers > 1 and len(problem.x) * gradients >= WORTH_PROCESSES and device == CPU
-    return Where.PROCESSES if CAN_FORK and pays and few and ours and alone and is_begun() else Where.THREADS
+    able = CAN_FORK and sys.platform == "linux"  # others end processes that fork once libraries are loaded
+    return Where.PROCESSES if able and pays and few and ours and alone and is_begun() else Where.THREADS
