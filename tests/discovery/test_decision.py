@@ -14,6 +14,7 @@ from isthmus.discovery.choices import (
     CLEAR_MARGIN,
     ENDED,
     FAINT_FOR_EACH,
+    HANDFUL,
     HARDLY,
     KEPT_FOR_EACH,
     LOST_FAINT,
@@ -624,3 +625,11 @@ def test_dimensions_that_fit_noise_are_outvoted_by_a_clear_bend_of_the_held_out_
 )
 def test_what_may_be_more_than_noise_is_not_outvoted(changes: dict[str, Any]) -> None:
     assert decide(replace(NOISY, **changes)).rank == 4
+
+
+def test_readings_of_a_handful_of_rows_agree_by_chance() -> None:
+    """Four rows of a square read 1, confidently, once each of them had been held out."""
+    assert decide(replace(CLEAR, rows=HANDFUL)).verdict is Verdict.CONFIDENT
+    found = decide(replace(CLEAR, rows=HANDFUL - 1))
+    assert found.verdict is not Verdict.CONFIDENT
+    assert any("readings of so few agree by chance" in reason for reason in found.reasons)
