@@ -132,7 +132,7 @@ def test_no_example_minds_where_torch_makes_its_tensors(name: str) -> None:
 
 def test_a_version_of_torch_that_tells_of_no_context_is_no_endless_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_default_device", lambda: torch.device("meta"))  # as 2.6, within `with CPU`
-    assert theory.numerical_rank(np.eye(3)) == 3
+    assert theory.numerical_rank(np.eye(3)) == 3  # pyright: ignore[reportArgumentType]
 
 
 def test_every_public_name_has_an_example() -> None:
