@@ -254,3 +254,18 @@ def test_other_labels_are_said_unless_they_are_numbers_of_rows() -> None:
     check_row_labels(
         LABELLED, y=LABELLED.set_axis(list("pppp")).reset_index(drop=True), groups=LABELLED.index.to_numpy()
     )
+
+
+class Lazy:
+    """As a frame of dask: how many rows there are is not known before they are computed."""
+
+    shape = (object(), 3)
+
+
+@pytest.mark.parametrize(
+    "make", [Lazy, lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])], ids=["frame", "nested"]
+)
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_what_does_not_know_its_rows_is_refused_in_words(make: Callable[[], object]) -> None:
+    with pytest.raises(DataError, match="does not say how many rows it has. Compute it"):
+        in_memory(make())

@@ -47,7 +47,11 @@ def in_memory(x: object, y: object = None, *, name: str = "x") -> tuple[ArrayLik
 
 
 def _as_rows(found: Any, name: str) -> Any:  # noqa: ANN401
-    shape = [int(size) for size in getattr(found, "shape", ())]
+    try:
+        shape = [int(size) for size in getattr(found, "shape", ())]
+    except (TypeError, RuntimeError):  # frames of dask, nested tensors
+        what = type(found).__name__
+        raise DataError(f"{name}: a {what} does not say how many rows it has. Compute it, or pass an array.") from None
     say_flattened(shape, name)
     return found.reshape(shape[0], int(np.prod(shape[1:]))) if len(shape) > _PAIR else found
 
