@@ -15,6 +15,7 @@ import pytest
 import torch
 from sklearn import config_context
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -90,6 +91,14 @@ def test_predictions_are_not_rounded_to_the_precision_of_the_samples() -> None:
         fitted = BottleneckRegressor(**SMALL).fit(x, targets)
         assert fitted.score(x, targets) == pytest.approx(fitted.score(x.astype(float), targets), abs=1e-6)
         assert fitted.predict(x).dtype == np.float64
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_what_was_not_fitted_says_so(kind: type[Any]) -> None:
+    for name in ("predict", "transform", "predict_proba", "inverse_transform"):
+        if hasattr(kind, name):
+            with pytest.raises(NotFittedError):
+                getattr(kind(), name)(X)
 
 
 def test_a_series_gives_its_target_its_name() -> None:

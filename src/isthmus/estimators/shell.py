@@ -131,7 +131,8 @@ class Bottleneck(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _predictions(self, X: Samples) -> Array:
         """Expected targets, of classes their probabilities, in float64 whatever X is in, shape (n, d_out)."""
-        return self.discovery_.loss.means(self.discovery_.predict(self._rows(X)))
+        rows = self._rows(X)  # which says so where nothing was fitted
+        return self.discovery_.loss.means(self.discovery_.predict(rows))
 
     @property
     def _n_features_out(self) -> int:
