@@ -245,7 +245,7 @@ def adapted_settings(
 def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
     """The ridges, largest first."""
     try:
-        is_one = not isinstance(ridge, Iterable) or np.ndim(ridge) == 0 and isinstance(ridge, np.ndarray | torch.Tensor)
+        is_one = not isinstance(ridge, Iterable) or getattr(ridge, "ndim", 1) == 0  # of arrays, one number
         ridges = (float(ridge),) if is_one else tuple(map(float, ridge))  # pyright: ignore[reportArgumentType]
     except (TypeError, ValueError):
         ridges = ()
