@@ -76,6 +76,8 @@ flows      drawn from a3c47d0, at 4ff5f94: six Lorenz systems 12, in doubt (conf
            waves of length 44 16 without a sharp rank (18), 589 s; spiral 2, in doubt
            Drawn from and at 59a7fc4, the first five, all in doubt: spirals 2 and 2, Lorenz systems 8 and 12, waves of
            length 44 16 (18; 508 s)
+           With 20,000 rows and ridges to 3e-5 waves of length 44 and 66 read 18 and 28 (18 and 28) by the objective, 18
+           and 29 by the Jacobian, in doubt; by default 16 and 24 (docs/notes/decision.md)
 classes    at 9857c91, drawn from "ea4c06d", on the other Xeon: 14 of 24 right, none confident, median 26.6 s; at
            ea4c06d 15 of 24; drawn from 4d7ca32, just before it, 19 of 24, 1 confident. Without overlap fewer
            dimensions than the centres lie in may do, which counts as wrong here
