@@ -16,14 +16,25 @@ from dataclasses import dataclass, fields, replace
 
 import torch
 
-from isthmus.discovery.choices import CLOSE, FAR_FEWER, FILLED, HALVES, MANY, NARROW, is_full, leaves_room
+from isthmus.discovery.choices import (
+    CLOSE,
+    FAR_FEWER,
+    FILLED,
+    FORETOLD_ERROR,
+    HALVES,
+    MANY,
+    NARROW,
+    is_full,
+    leaves_room,
+)
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import decide, is_linear
 from isthmus.discovery.depth.between_rows import filled_dimension, local_dimension, near_dimension
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.baseline import linear_errors, linear_network
 from isthmus.discovery.evidence.confidence import HeldOutCurve, Shares, start_share
-from isthmus.discovery.factorisation import cut_network
+from isthmus.discovery.evidence.leftovers import Foretold, held_against_leftovers
+from isthmus.discovery.factorisation import Factorisation, cut_network
 from isthmus.discovery.findings import Decision, Findings, Readings, SizeFindings
 from isthmus.discovery.halves import INDEX, RANK
 from isthmus.discovery.minimum import Minimum, least
@@ -65,6 +76,7 @@ class Search:
     in_doubt = False  # whether the first answer was
     scree_of_all: OfAllRows | None = None  # what all rows, each held out once, say, where that was looked at
     over_depth: OverDepth | None = None  # what several depths said, once they were asked
+    left_over: Foretold | None = None  # of targets, what a rank loses that was sure without this
 
     def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, name: str = "") -> None:
         self.problem, self.runner, self.name = problem, runner, name
@@ -95,16 +107,19 @@ class Search:
 
     def _decide_by(self, readings: Readings) -> None:
         decision, asked = decide(readings), self.over_depth is not None or readings.deep is not None
+        self.readings = readings
         if self.over_depth is not None:
             decision = held_against(decision, readings, self.over_depth)
         if not self.problem.autoencoding:
             decision = held_against_rows(decision, self.filled(decision.rank), who=COORDINATES, asked=asked)
+            self.left_over = self._left_over(decision.rank) if decision.verdict is Verdict.CONFIDENT else None
+            decision = held_against_leftovers(decision, self.left_over, ridge=readings.ridge)
         elif self.over_depth is None and decision.verdict is Verdict.CONFIDENT:
             around = self.filled(decision.rank)
             closely = self.in_doubt or self.problem.d_in <= NARROW
             if closely or decision.rank > FAR_FEWER * around:
                 decision = held_against_rows(decision, around, asked=asked)
-        self.readings, self.decision = readings, decision
+        self.decision = decision
         self.runner.tracker.rank = decision.rank
 
     def filled(self, rank: int) -> float:
@@ -114,13 +129,29 @@ class Search:
         """
         if self.problem.autoencoding:
             return near_dimension(self.problem)
-        problem, family, known = self.problem, self.size.family, self.scree.get(rank)
-        curved = self.size.settings.rank_kind is RANK and not problem.classes
-        if not curved or known is None or known.dimensions != rank or rank < 2:
+        halves = self._curved_halves(rank) if rank > 1 else None
+        if halves is None:
             return math.nan
-        halves = cut_network(family.written(family.network_of(known)), problem.x, rank, layer=family.middle)
         with torch.no_grad():
-            return filled_dimension(halves.encoder(torch.cat([problem.x, problem.x_held]).double()))
+            return filled_dimension(halves.encoder(torch.cat([self.problem.x, self.problem.x_held]).double()))
+
+    def _left_over(self, rank: int) -> Foretold | None:
+        """How well inputs tell what is lost of held-out targets; None where it is next to nothing, or not known."""
+        problem, exact = self.problem, is_linear(self.readings, rank)
+        halves = None if exact or not problem.loss.is_quadratic else self._curved_halves(rank)
+        if halves is None or not self.scree[rank].heldout_error > FORETOLD_ERROR:
+            return None
+        return Foretold.of(halves, problem)
+
+    def _curved_halves(self, rank: int) -> Factorisation[FullyConnected] | None:
+        """The network of so many curved coordinates that are no classes' scores, in two; None where there is none."""
+        known = self.scree.get(rank)
+        if known is None or known.dimensions != rank or rank < 1:
+            return None
+        family, curved = self.size.family, self.size.settings.rank_kind is RANK and not self.problem.classes
+        if not curved:
+            return None
+        return cut_network(family.written(family.network_of(known)), self.problem.x, rank, layer=family.middle)
 
     def findings(self) -> Findings:
         """What was found, with how sure its directions are."""

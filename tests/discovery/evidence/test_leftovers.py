@@ -5,7 +5,9 @@ import pytest
 
 import isthmus
 from isthmus import Limits, Verdict
-from isthmus.discovery.evidence.leftovers import leftover
+from isthmus.discovery.choices import FORETOLD
+from isthmus.discovery.evidence.leftovers import Foretold, foretold, held_against_leftovers, leftover
+from isthmus.discovery.findings import Decision
 
 RNG = np.random.default_rng(0)
 N, D = 400, 12
@@ -115,3 +117,55 @@ def test_a_task_with_a_weak_wave_is_not_called_linear_for_sure() -> None:
     assert any("linear map leaves over depends on other combinations" in reason for reason in wave.reasons)
     plain = isthmus.discover(x, 2 * x[:, 0] + 0.02 * rng.normal(size=600), effort="quick", workers=1)
     assert plain.verdict is Verdict.CONFIDENT
+
+
+WEAK = {"column": X[:, 1], "product": X[:, 1] * X[:, 2], "sine": np.sin(2 * X[:, 1])}
+
+
+@pytest.mark.parametrize("kind", WEAK)
+def test_inputs_foretell_what_a_further_dimension_does_and_coordinates_do_not(kind: str) -> None:
+    x, weak = X[:, :4], np.outer(WEAK[kind], [1.0, -2.0])
+    residuals = weak / weak.std() + 0.3 * NOISE
+
+    def told_by(columns: np.ndarray) -> float:
+        return foretold(columns[:300], residuals[:300], columns[300:], residuals[300:])
+
+    assert 0.5 < told_by(x) < 0.95  # 1 / 1.09 of the variance is that of the weak dimension
+    assert told_by(x[:, :1]) < 0.1
+    assert Foretold(told_by(x), told_by(x[:, :1])).counts
+
+
+def test_noise_is_foretold_by_nothing_and_units_and_means_do_not_matter() -> None:
+    assert foretold(X[:300], NOISE[:300], X[300:], NOISE[300:]) < 0.05
+    weak = WEAK["product"][:, None] + 0.3 * NOISE
+    one = foretold(X[:300, :3], weak[:300], X[300:, :3], weak[300:])
+    units = 10.0 ** np.arange(-3, 0)
+    other = foretold(X[:300, :3] * units + 5, 1e-4 * weak[:300] + 1, X[300:, :3] * units + 5, 1e-4 * weak[300:] + 1)
+    assert other == pytest.approx(one, abs=1e-6)
+
+
+def test_of_many_rows_some_are_fitted_and_nothing_that_varies_is_no_error() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(5000, 2))
+    residuals = x[:, :1] * x[:, 1:]
+    assert foretold(x[:4000], residuals[:4000], x[4000:], residuals[4000:]) > 0.9
+    assert foretold(x[:40] * 0, residuals[:40] * 0, x[40:50] * 0, residuals[40:50] * 0) <= 1
+
+
+@pytest.mark.parametrize(
+    ("left", "is_sure"),
+    [
+        (None, True),
+        (Foretold(FORETOLD - 0.01, 0.0), True),
+        (Foretold(FORETOLD - 0.01, -1.0), True),  # what the coordinates make worse is no evidence
+        (Foretold(0.9, 0.9 - FORETOLD + 0.01), True),
+        (Foretold(FORETOLD + 0.01, 0.0), False),
+    ],
+    ids=["unknown", "little", "little-worse", "told-by-both", "told-by-inputs"],
+)
+def test_a_rank_is_in_doubt_where_inputs_tell_more_than_its_coordinates(left: Foretold | None, is_sure: bool) -> None:
+    sure = Decision(2, Verdict.CONFIDENT, ("all read 2",))
+    found = held_against_leftovers(sure, left, ridge=3e-4)
+    assert found.rank == 2
+    assert found.verdict is (Verdict.CONFIDENT if is_sure else Verdict.DOUBTFUL)
+    assert is_sure or ("further dimension" in found.reasons[0] and "0.0003" in found.reasons[0])

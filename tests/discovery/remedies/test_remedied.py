@@ -125,3 +125,38 @@ def test_targets_on_a_surface_are_not_taken_for_independent_ones() -> None:
     # with some libraries of products the held-out error bends at 3 already, and nothing has to be said of coordinates
     agree = {found.readings[f"{name}_rank"] for name in ("objective", "scree", "jacobian")} == {4}
     assert not agree or "the coordinates of the rows fill 3" in " ".join(found.reasons)
+
+
+def with_a_weak_dimension(share: float) -> tuple[np.ndarray, np.ndarray]:
+    """Five targets of two curved coordinates and of a product that has so much of their variance."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1000, 6))
+    parts = np.column_stack([np.tanh(x[:, 0] + x[:, 1]), x[:, 0] ** 2 - x[:, 1], x[:, 2] * x[:, 3]])
+    parts = (parts - parts.mean(0)) / parts.std(0)
+    along = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    strong = parts[:, :2] @ along[:2]
+    return x, strong / strong.std(0) + (5 * share) ** 0.5 * parts[:, 2:] * along[2]
+
+
+@pytest.mark.slow
+def test_a_dimension_too_weak_for_its_ridge_is_doubted_and_looked_for_at_smaller_ones() -> None:
+    """It was 2 with confidence, .96 % of the variance lost."""
+    x, y = with_a_weak_dimension(0.01)
+    quick = isthmus.discover(x, y, effort="quick", workers=1)
+    assert (quick.rank, quick.verdict) == (2, Verdict.DOUBTFUL)
+    assert "further dimension" in quick.reasons[0]
+    found = isthmus.discover(x, y, workers=1)
+    assert found.rank == 3
+    assert found.remedies[0]["name"] == "smaller ridges"
+    assert found.heldout_error < 0.1 * quick.heldout_error
+    told = isthmus.discover(x, y, workers=1, ridge=[3e-3, 1e-3, 3e-4])
+    assert (told.rank, told.verdict) == (2, Verdict.DOUBTFUL), "ridges that were given are kept"
+    assert all(one["name"] != "smaller ridges" for one in told.remedies)
+
+
+@pytest.mark.slow
+def test_without_one_nothing_is_doubted() -> None:
+    x, y = with_a_weak_dimension(0.0)
+    found = isthmus.discover(x, y, workers=1)
+    assert (found.rank, found.verdict) == (2, Verdict.CONFIDENT)
+    assert found.remedies == ()

@@ -1,10 +1,11 @@
 """What a discovery does about its own doubts before it answers: one class for each remedy, see `remedy`."""
 
-from isthmus.discovery.remedies.anew import EveryRowHeldOut, MoreRows, OneScale
+from isthmus.discovery.remedies.anew import EveryRowHeldOut, MoreRows, OneScale, SmallerRidges
 from isthmus.discovery.remedies.deeper import DeeperMiddle
 from isthmus.discovery.remedies.remedy import Remedy
 from isthmus.discovery.remedies.training import AnotherRidge, Descent, LongerTraining, MoreStarts, OneFewer
 
 REMEDIES: tuple[type[Remedy], ...] = (
-    OneFewer, Descent, LongerTraining, MoreStarts, AnotherRidge, EveryRowHeldOut, OneScale, DeeperMiddle, MoreRows,
+    OneFewer, Descent, LongerTraining, MoreStarts, AnotherRidge, SmallerRidges, EveryRowHeldOut, OneScale, DeeperMiddle,
+    MoreRows,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The remedies that search anew: over more rows or every fifth fewer, or with one scale for columns of one kind."""
+"""The remedies that search anew: over more rows or every fifth fewer, at smaller ridges, with one scale for columns."""
 
 import re
 from collections.abc import Sequence
@@ -7,13 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from isthmus.discovery.choices import FEW_COLUMNS, MORE_ROWS, SPREAD_COLUMNS, UNEQUAL
+from isthmus.discovery.choices import FEW_COLUMNS, MORE_ROWS, SMALLER, SPREAD_COLUMNS, UNEQUAL
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.held_out_once import FOLDS, gains_of, held_out_once, planned_evaluations, scree_of
 from isthmus.discovery.remedies.remedy import Case, Remedy, sureness
 from isthmus.discovery.row_doubts import gain_that_counts
 from isthmus.discovery.search import Search
+from isthmus.discovery.settings import Settings
+from isthmus.tasks.arrays import listing
 
 
 class OneScale(Remedy):
@@ -69,6 +71,44 @@ class MoreRows(Remedy):
         case.sample, case.path = sample, None
         case.search = case.anew(sample, settings, name=name)
         return f"searched {rows:,} rows instead of {len(before.problem.x) + len(before.problem.x_held):,}"
+
+
+class SmallerRidges(Remedy):
+    """A search at smaller ridges, where what is lost hangs on the inputs otherwise than through what was found.
+
+    A dimension that saves less than it costs is in no minimum, so that neither starts nor training shows it.
+    """
+
+    name: ClassVar[str] = "smaller ridges"
+    settles: ClassVar[float] = 0.6
+
+    def answers(self, case: Case) -> bool:
+        """Where the path of ridges was left to us."""
+        left = case.search.left_over
+        return left is not None and left.counts and case.search.size.settings.ridges == Settings().ridges
+
+    def cost(self, case: Case) -> int:
+        """Of a whole search."""
+        return case.search.size.foresight.all
+
+    def apply(self, case: Case) -> str:
+        """Search anew; more dimensions are believed that leave less than half of what was lost."""
+        before = case.search
+        settings = before.size.settings
+        ridges = tuple(before.trained.ridge * share for share in SMALLER)
+        search = case.anew(case.sample, replace(settings, ridges=ridges), name=f"{before.name}-below".lstrip("-"))
+        path = listing([f"{ridge:g}" for ridge in ridges], "ridge")
+        more, errors = search.decision.rank, [_error(one) for one in (before, search)]
+        if more <= before.decision.rank or errors[1] > errors[0] / 2:
+            return f"searched at {path} too, which showed no further dimension"
+        case.search, case.path = search, None
+        return f"searched at {path}, where weaker dimensions pay for themselves: {100 * errors[1]:.2g} % is lost"
+
+
+def _error(search: Search) -> float:
+    """What is lost of held-out rows through the rank."""
+    errors = search.readings.heldout_error
+    return errors[min(search.decision.rank, len(errors) - 1)]
 
 
 class EveryRowHeldOut(Remedy):
