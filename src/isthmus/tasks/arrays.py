@@ -23,6 +23,7 @@ LARGEST = 1e140
 # what is divided by less, as weights are by the spread of a column, overflows
 LEAST_SPREAD = 1e-300
 _TABLE = 2  # dimensions
+NAMELESS = "Unnamed: {}"  # as pandas calls it, and as older runs know it
 _FLOATS_OF_NUMPY = (torch.float16, torch.float32, torch.float64)
 NUMBERS_AT_ONCE = 1_000_000  # of an array that is looked at as a whole: what is made of so many takes 8 MB
 
@@ -59,7 +60,7 @@ def as_samples(
     with np.errstate(over="ignore", invalid="ignore"):
         samples = array if on_disk else np.require(array.reshape(len(array), -1), np.float64, ["C", "W"])
     if not columns and isinstance(x, pd.DataFrame):
-        columns = [str(c) for c in x.columns]
+        columns = column_names(x.columns)
     check_finite(samples, name, columns=columns, first_row=first_row)
     return samples
 
@@ -118,14 +119,27 @@ def tensor_numbers(x: torch.Tensor, name: str) -> np.ndarray:
 def _frame_numbers(x: "pd.DataFrame | pd.Series", name: str) -> np.ndarray:
     table = x if isinstance(x, pd.DataFrame) else x.to_frame()
     is_judged_by_value = False
-    for place, (column, dtype) in enumerate(zip(table.columns, table.dtypes, strict=True)):
+    for place, (column, dtype) in enumerate(zip(column_names(table.columns), table.dtypes, strict=True)):
         if isinstance(dtype, np.dtype) and dtype.kind in "Oc":
             if pd.api.types.infer_dtype(table.iloc[:, place]) == "string":  # pandas before 3 keeps text as objects
-                raise DataError(f"{name}: column {str(column)!r} holds str, not numbers. Encode or drop it.")
+                raise DataError(f"{name}: column {column!r} holds str, not numbers. Encode or drop it.")
             is_judged_by_value = True
         elif not pd.api.types.is_numeric_dtype(dtype):
-            raise DataError(f"{name}: column {str(column)!r} holds {dtype}, not numbers. Encode or drop it.")
+            raise DataError(f"{name}: column {column!r} holds {dtype}, not numbers. Encode or drop it.")
     return table.to_numpy() if is_judged_by_value else table.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def column_names(labels: Iterable[object]) -> list[str]:
+    """Labels of the columns of a data frame as text; one that is missing is called as it is in a file of that frame.
+
+    >>> from isthmus.tasks.arrays import column_names
+    >>> column_names(["a", None, 3])
+    ['a', 'Unnamed: 1', '3']
+    """
+    return [
+        NAMELESS.format(place) if pd.api.types.is_scalar(label) and pd.isna(label) else str(label)
+        for place, label in enumerate(labels)
+    ]
 
 
 def _real(array: np.ndarray, name: str) -> np.ndarray:

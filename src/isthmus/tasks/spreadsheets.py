@@ -13,13 +13,13 @@ import pandas as pd
 
 from isthmus.errors import DataError, DataWarning, outside
 from isthmus.processes.shared_state import silenced
-from isthmus.tasks.arrays import listing
+from isthmus.tasks.arrays import NAMELESS, listing
 from isthmus.tasks.door import through_door
 from isthmus.tasks.first_rows import has_header, has_title, unit_row, units_in_words
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.names import checked_names, quoted
 from isthmus.tasks.sheet_marks import Row, SheetMarks, sheet_marks
-from isthmus.tasks.text_tables import NAMELESS, Lines, without_row_numbers
+from isthmus.tasks.text_tables import Lines, without_row_numbers
 from isthmus.tasks.written_units import units_below
 
 _BYTES_PER_CELL = 60  # a number as Python has it, and its place

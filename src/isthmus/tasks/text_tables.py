@@ -16,7 +16,7 @@ import pandas as pd
 
 from isthmus.errors import DataError, DataWarning, outside
 from isthmus.processes.shared_state import raised
-from isthmus.tasks.arrays import listing
+from isthmus.tasks.arrays import NAMELESS, listing
 from isthmus.tasks.cells import CellProblem, as_number, as_numbers
 from isthmus.tasks.csv_cells import as_written, unguarded
 from isthmus.tasks.dialects import dialect_of
@@ -31,7 +31,6 @@ from isthmus.tasks.written_units import WrittenUnits, units_below
 _HEAD = 1000  # lines that the guesses look at
 # before 3.1 pandas reads decimals wrong in the last bit unless told so; later it does not want to be told
 _EXACT = {"float_precision": "round_trip"} if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1) else {}
-NAMELESS = "Unnamed: {}"  # as pandas calls it, and as older runs know it
 
 
 @dataclass(frozen=True, slots=True)

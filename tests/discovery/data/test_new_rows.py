@@ -159,3 +159,20 @@ def test_other_columns_are_said_before_what_stands_in_them(found: isthmus.Discov
         found.predict(np.full((6, 4), np.nan))
     with pytest.raises(DataError, match="columns 1, 2, 3, 4, 5 hold a missing value or NaN"):
         found.predict(np.full((6, 5), np.nan))
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT], ids=["none", "nan", "na", "nat"])
+def test_a_column_without_a_name_is_called_as_in_a_file_of_the_same_table(tmp_path: Path, missing: object) -> None:
+    """It had been called nan, and the file of the same table was said to lack it."""
+    table = pd.DataFrame(discoveries.inputs()[:, :3], columns=pd.Index(["a", missing, "c"], dtype=object))
+    checked = checked_data(table, table.iloc[:, [1, 2]], None)
+    table.to_csv(tmp_path / "table.csv", index=False)
+    assert checked.input_names == isthmus.tasks.read_table(tmp_path / "table.csv").x_names == ("a", "Unnamed: 1", "c")
+    assert checked.target_names == ("Unnamed: 0", "c")
+    found = discoveries.replace(discoveries.discovery(), input_names=("a", "Unnamed: 1", "c", "d", "e"))
+    rows = pd.DataFrame(discoveries.inputs(), columns=pd.Index(["a", missing, "c", "d", "e"], dtype=object))
+    np.testing.assert_array_equal(found.in_order(rows), discoveries.inputs())  # by name, without a word
+    with pytest.raises(DataError, match="column 'Unnamed: 1' holds a missing value"):
+        found.in_order(rows.replace(rows.iloc[0, 1], np.nan))
+    candidates = rows.iloc[:, [1]]
+    assert isthmus.interpret(found, rows, candidates=candidates)["candidate"].values.tolist() == ["Unnamed: 0"]

@@ -22,6 +22,7 @@ from isthmus.tasks.arrays import (
     check_rows,
     check_same_length,
     chosen_rows,
+    column_names,
     constant_columns,
     counted,
     in_parts,
@@ -311,7 +312,7 @@ def _names(values: object, width: int, prefix: str) -> tuple[str, ...]:
         columns = (values.name,)
     if columns is None:
         return tuple(f"{prefix}{i}" for i in range(width))
-    return checked_names(columns, f"discover({prefix.strip()})")
+    return checked_names(column_names(columns), f"discover({prefix.strip()})")
 
 
 def _made(x: object, names: Sequence[str], columns: Sequence[InputColumn] | None) -> tuple[InputColumn, ...]:

@@ -17,7 +17,7 @@ from torch import Tensor
 from isthmus.errors import DataError, DataWarning, ShapeError, outside
 from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import tensor_argument
-from isthmus.tasks.arrays import NUMBERS_AT_ONCE, as_samples, counted, listing
+from isthmus.tasks.arrays import NUMBERS_AT_ONCE, as_samples, column_names, counted, listing
 from isthmus.tasks.foreign import in_memory
 from isthmus.tasks.mapped import let_go
 from isthmus.tasks.names import as_named, checked_names, quoted
@@ -79,7 +79,7 @@ def applied(network: FullyConnected, rows: NDArray[np.float64]) -> NDArray[np.fl
 def _in_order(x: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """The columns that are called so, or all as they stand where none is."""
     known = set(names)
-    own = as_named([str(name) for name in x.columns], names, "x")
+    own = as_named(column_names(x.columns), names, "x")
     if not known & set(own):
         if len(own) == len(names) and not (_are_made_up(x.columns) or _are_made_up(names)):
             warnings.warn(

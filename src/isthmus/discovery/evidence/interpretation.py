@@ -18,7 +18,7 @@ from isthmus.discovery.factors import Factorisation
 from isthmus.discovery.result import Discovery
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected, jacobians
-from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, counted, in_parts
+from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, column_names, counted, in_parts
 from isthmus.tasks.foreign import check_row_labels
 from isthmus.theory.home import at_home
 
@@ -103,8 +103,9 @@ def interpret(
         coords={"coordinate": numbers, "input": list(found.input_names)},
     )
     if candidates is not None and len(candidates):
-        columns = [_correlations(str(name), values, coordinates) for name, values in candidates.items()]
-        table = table.assign_coords(candidate=list(candidates))
+        named = dict(zip(column_names(candidates), (values for _, values in candidates.items()), strict=True))
+        columns = [_correlations(name, values, coordinates) for name, values in named.items()]
+        table = table.assign_coords(candidate=list(named))
         table["distance_correlation"] = (("coordinate", "candidate"), np.stack(columns, 1))
     if transforms:
         defects = [symmetry_defect(found.encoder, transform, samples) for transform in transforms.values()]
