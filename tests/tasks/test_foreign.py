@@ -231,31 +231,6 @@ def test_discover_takes_them_and_finds_the_same() -> None:
     np.testing.assert_array_equal(named.transform(table), plain.transform(scipy.sparse.csr_array(X)))
 
 
-LABELLED = pd.DataFrame({"a": range(4), "b": range(4)}, index=list("pqrs"))
-
-
-@pytest.mark.parametrize("kind", ["frame", "series"])
-def test_rows_by_the_same_labels_in_another_order_are_refused(kind: str) -> None:
-    """They were taken as they stand, which pairs each row with the target of another."""
-    y = LABELLED if kind == "frame" else LABELLED["a"]
-    check_row_labels(LABELLED, y=y, groups=None, sample_weight=[1.0] * 4)
-    with pytest.raises(DataError, match=r"groups: has the row labels .* another order\. Pass groups\.loc\[x\.index\]"):
-        check_row_labels(LABELLED, y=y, groups=y.iloc[::-1])
-    numbered = LABELLED.reset_index(drop=True)
-    with pytest.raises(DataError, match="another order"):
-        check_row_labels(numbered, y=numbered.iloc[[1, 0, 3, 2]])
-
-
-def test_other_labels_are_said_unless_they_are_numbers_of_rows() -> None:
-    with pytest.warns(DataWarning, match="y: has other row labels"):
-        check_row_labels(LABELLED, y=LABELLED.set_axis(list("tuvw")))
-    check_row_labels(LABELLED, y=LABELLED.reset_index(drop=True))  # warnings are errors here
-    check_row_labels(LABELLED.reset_index(drop=True), y=LABELLED)
-    check_row_labels(
-        LABELLED, y=LABELLED.set_axis(list("pppp")).reset_index(drop=True), groups=LABELLED.index.to_numpy()
-    )
-
-
 class Lazy:
     """As a frame of dask: how many rows there are is not known before they are computed."""
 

@@ -6,6 +6,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from isthmus.errors import ShapeError
 from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples, plain
 from isthmus.tasks.arrays import counted
+from isthmus.tasks.foreign import check_row_labels
 
 
 class BottleneckAutoencoder(Bottleneck):
@@ -39,6 +40,7 @@ class BottleneckAutoencoder(Bottleneck):
         Returns:
             Itself.
         """
+        check_row_labels(X, in_order=False, sample_weight=sample_weight, groups=groups)
         rows = validate_data(self, plain(X), dtype=FLOATS, ensure_min_samples=2)
         self.n_components_: int = self._discover(rows, None, sample_weight, groups).rank
         return self

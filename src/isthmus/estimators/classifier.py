@@ -10,6 +10,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from isthmus.discovery.data.checking import checked_weights
 from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples, plain
+from isthmus.tasks.foreign import check_row_labels
 
 
 class BottleneckClassifier(ClassifierMixin, Bottleneck):
@@ -42,6 +43,7 @@ class BottleneckClassifier(ClassifierMixin, Bottleneck):
         Returns:
             Itself.
         """
+        check_row_labels(X, in_order=False, y=y, sample_weight=sample_weight, groups=groups)
         rows, labels = validate_data(self, plain(X), plain(y), dtype=FLOATS, ensure_min_samples=2)
         check_classification_targets(labels)
         labels = column_or_1d(labels, warn=True)

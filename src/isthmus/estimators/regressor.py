@@ -7,6 +7,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples, plain
+from isthmus.tasks.foreign import check_row_labels
 
 
 class BottleneckRegressor(RegressorMixin, Bottleneck):
@@ -57,6 +58,7 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
         Returns:
             Itself.
         """
+        check_row_labels(X, in_order=False, y=y, sample_weight=sample_weight, groups=groups)
         rows, targets = validate_data(
             self, plain(X), plain(y), dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2
         )

@@ -40,6 +40,7 @@ from isthmus.reports.tables import (
 )
 from isthmus.reports.verdict import verdict_of, verdict_of_control
 from isthmus.tasks.arrays import check_same_length
+from isthmus.tasks.foreign import check_row_labels
 from isthmus.tasks.names import shown
 from isthmus.writing.atomic import write_text
 
@@ -116,6 +117,7 @@ def report(
         raise TypeError(f"report(result, path): needs the path of a file, got {type(path).__name__}.")
     if isinstance(x, Sized) and isinstance(y, Sized):
         check_same_length(len(x), len(y), name="report(x, y)")
+    check_row_labels(x, in_order=False, y=y)
     write_text(Path(path), rendered("page.html", _content(result, x, y, command, pictures, meaning, notes)))
 
 

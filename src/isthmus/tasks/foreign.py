@@ -56,35 +56,57 @@ def _as_rows(found: Any, name: str) -> Any:  # noqa: ANN401
     return found.reshape(shape[0], int(np.prod(shape[1:]))) if len(shape) > _PAIR else found
 
 
-def check_row_labels(x: object, **beside: object) -> None:
+def check_row_labels(x: object, *, in_order: bool = True, **beside: object) -> None:
     """Compare the row labels (index) of data frames and series that are taken row for row.
 
     Args:
         x: the inputs; of what has no labels nothing is known.
+        in_order: whether the labels of `x` in another order are refused; else that is said.
         beside: what belongs to their rows, by name.
 
     Raises:
         DataError: the labels are those of `x` in another order.
 
     Warns:
-        DataWarning: they are others, and on neither side mere numbers of rows.
+        DataWarning: they are others, and on neither side mere numbers of rows; or most are those of rows of `x` above
+            or below, as where each side lost a row of its own.
     """
     rows = _row_labels(x)
     for name, other in beside.items():
         labels = _row_labels(other)
         if rows is None or labels is None or len(rows) != len(labels) or rows.equals(labels):
             continue
-        if rows.is_unique and labels.is_unique and labels.isin(rows).all():
+        shared = int(labels.isin(rows).sum()) if rows.is_unique and labels.is_unique else 0
+        if shared == len(rows) and in_order:
             raise DataError(
                 f"{name}: has the row labels (index) of x in another order. Pass {name}.loc[x.index], or both after "
                 "reset_index(drop=True) if the rows belong together as they stand."
             )
-        if not (_are_numbers_of_rows(rows) or _are_numbers_of_rows(labels)):
-            warnings.warn(
-                f"{name}: has other row labels (index) than x; rows are taken as they stand, the first with the first.",
-                DataWarning,
-                stacklevel=outside(),
-            )
+        by_label = ""
+        if shared == len(rows):
+            has, by_label = "the row labels (index) of x in another order", f"{name}.loc[x.index]"
+        elif _are_shifted(rows, labels, shared):
+            has = f"{shared:,} of the {len(rows):,} row labels (index) of x, but not at the same rows"
+            by_label = f"both with .loc[x.index.intersection({name}.index)]"
+        elif _are_numbers_of_rows(rows) or _are_numbers_of_rows(labels):
+            continue
+        else:
+            has = "other row labels (index) than x"
+        meant = f" If the labels say what belongs together, pass {by_label}." if by_label else ""
+        warnings.warn(
+            f"{name}: has {has}; rows are taken as they stand, the first with the first.{meant}",
+            DataWarning,
+            stacklevel=outside(),
+        )
+
+
+def _are_shifted(rows: pd.Index, labels: pd.Index, shared: int) -> bool:
+    """Whether most labels are on both sides, in the same order, and some of these not in the same row.
+
+    So they are where each side lost rows of its own. Those of rows that were drawn stand in no order.
+    """
+    is_sorted = rows.is_monotonic_increasing and labels.is_monotonic_increasing
+    return is_sorted and 2 * shared > len(rows) and shared > int((rows == labels).sum())
 
 
 def _row_labels(x: object) -> "pd.Index | None":

@@ -14,6 +14,7 @@ from isthmus.networks.arguments import check_finite, check_ridge, module_argumen
 from isthmus.networks.devices import device_argument, lying_on, made_on_cpu, usual_device, with_gradients
 from isthmus.networks.network import Network
 from isthmus.tasks.arrays import counted
+from isthmus.tasks.foreign import check_row_labels
 from isthmus.training.fit_checkpoint import CheckpointFile
 from isthmus.training.fit_result import FitResult
 from isthmus.training.fitting import FitEvent, Fitting
@@ -86,6 +87,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     (True, True)
     """
     kind = loss_argument(loss, "fit")
+    check_row_labels(x, in_order=False, y=y, sample_weight=sample_weight)
     module_argument(network, "fit(network, x, y)")
     check_trainable(network, "fit(network, x, y)")
     check_ridge(ridge, "fit", next(network.parameters()).dtype)
