@@ -115,6 +115,43 @@ def test_a_child_of_multiprocessing_ends_without_a_traceback(tmp_path: Path) -> 
     assert gone(int(done.stdout))
 
 
+KILLED = """
+import os, signal
+from isthmus.processes.pool import Processes
+place = Processes(1).folder()
+open(place.name + "/heard", "w").close()
+print(place.name, flush=True)
+os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_leaves_no_temporary_folder(tmp_path: Path) -> None:
+    """SIGTERM, as of a batch system, runs neither `finally` nor atexit."""
+    (other := tmp_path / "isthmus-work-ffff-other").mkdir()
+    done = subprocess.run(  # until the nursery too has let go of stderr
+        [sys.executable, "-c", KILLED],
+        capture_output=True,
+        text=True,
+        env=os.environ
+        | {"PYTHONPATH": str(Path(isthmus.__file__).parents[1]), "OMP_NUM_THREADS": "1", "TMPDIR": str(tmp_path)},
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGTERM, "")
+    assert Path(done.stdout.strip()).parent == tmp_path
+    assert [*tmp_path.iterdir()] == [other]
+
+
+def test_a_nursery_that_is_let_go_leaves_the_folders_of_a_process_that_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend("/100%s")  # a path may hold what formats text
+    one = pool.Nursery()
+    with one.folder() as folder:
+        one.close()
+        assert Path(folder).is_dir()
+    assert not Path(folder).exists()
+
+
 @pytest.mark.parametrize("error", [BlockingIOError, FileNotFoundError])
 def test_a_system_without_room_for_a_process_is_told_from_one_with_it(
     error: type[OSError], monkeypatch: pytest.MonkeyPatch

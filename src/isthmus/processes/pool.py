@@ -9,10 +9,13 @@ import atexit
 import os
 import pickle
 import queue
+import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Callable
@@ -21,7 +24,7 @@ from contextlib import ExitStack, suppress
 from multiprocessing.connection import Connection
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import isthmus
 from isthmus.processes.children import safe_path
@@ -58,6 +61,10 @@ class Processes(Executor):
     def is_ready(self) -> bool:
         """Whether calls begin at once; before, they wait for the seconds that imports take. Never, if these fail."""
         return self._nursery.is_ready()
+
+    def folder(self) -> "tempfile.TemporaryDirectory[str]":
+        """A temporary folder, removed also where this process is killed."""
+        return self._nursery.folder()
 
     def _called(self, call: bytes) -> Any:
         for _ in range(MOST_DEATHS):
@@ -99,12 +106,14 @@ class Nursery:
     def __init__(self) -> None:
         self.owner = os.getpid()
         self._door, theirs = socket.socketpair()
-        path = [place for place in sys.path if place]
-        line = f"import sys; sys.path[:] = {path!r}; from isthmus.processes.pool import bring_up; bring_up(%d)"
+        self._mark = f"isthmus-work-{secrets.token_hex(4)}-"  # of no other one's folders
+        place, path = tempfile.gettempdir(), [place for place in sys.path if place]
+        begin = f"from isthmus.processes.pool import bring_up; bring_up({theirs.fileno()}, {place!r}, {self._mark!r})"
+        line = f"import sys; sys.path[:] = {path!r}; {begin}"
         with ExitStack() as unless_begun, theirs, safe_path():
             unless_begun.callback(self._door.close)
             self._process = subprocess.Popen(
-                [sys.executable, "-c", line % theirs.fileno()],
+                [sys.executable, "-c", line],
                 pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
             unless_begun.pop_all()
@@ -132,12 +141,16 @@ class Nursery:
                 socket.send_fds(self._door, [b"+"], [theirs.fileno()])
             return Connection(ours.detach())
 
+    def folder(self) -> "tempfile.TemporaryDirectory[str]":
+        """A temporary folder that it removes with its end, should this process be killed before it does so itself."""
+        return tempfile.TemporaryDirectory(prefix=self._mark, ignore_cleanup_errors=True)
+
     def close(self) -> None:
         """Let it go."""
         if self.owner == os.getpid():
-            self._door.close()
             self._process.kill()  # its children end with the ways to them
             self._process.wait()
+            self._door.close()  # behind it: an open one that closes says that this process is gone
 
 
 _LOCK = threading.Lock()
@@ -169,21 +182,27 @@ def let_go() -> None:
             _NURSERIES.pop().close()
 
 
-def bring_up(number: int) -> None:
-    """Be the nursery: fork a worker for every socket that comes through this one, until its other end is closed."""
+def bring_up(number: int, place: str, mark: str) -> None:
+    """Be the nursery: fork a worker for every socket that comes through this one, until its other end is closed.
+
+    Args:
+        number: of the socket.
+        place: where temporary folders lie, and
+        mark: how the names of those begin that go with whoever began this one.
+    """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries them
     isthmus.provided(PRELOADED).load()
     door = socket.socket(fileno=number)
     try:
         door.send(READY)
     except OSError:  # whoever began this one is through
-        os._exit(0)
+        _end(place, mark)
     while True:
         word, files = b"", []
         with suppress(OSError):  # it was ended with something of ours unread
             word, files, _, _ = socket.recv_fds(door, 1, 1)
         if not word:
-            os._exit(0)
+            _end(place, mark)
         try:
             child = os.fork()
         except OSError:  # no room: whoever asked sees the way closed
@@ -193,6 +212,15 @@ def bring_up(number: int) -> None:
             door.close()
             _serve(Connection(files[0]))
         os.close(files[0])
+
+
+def _end(place: str, mark: str) -> NoReturn:
+    """Remove what a process that was killed has left, and end: where it lives, it ends this one first."""
+    with suppress(ChildProcessError):  # there is none any more: they end as this one does, and may write until then
+        os.wait()
+    for folder in Path(place).glob(f"{mark}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)
 
 
 def _serve(pipe: Connection) -> None:

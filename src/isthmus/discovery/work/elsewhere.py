@@ -283,14 +283,16 @@ def opened(
         yield None
         return
     with ExitStack() as stack:
-        if folder is None:
-            made = tempfile.TemporaryDirectory(prefix="isthmus-work-", ignore_cleanup_errors=True)
-            folder = Path(stack.enter_context(made))
         if isinstance(executor, Executor):
+            if folder is None:
+                made = tempfile.TemporaryDirectory(prefix="isthmus-work-", ignore_cleanup_errors=True)
+                folder = Path(stack.enter_context(made))
             yield Elsewhere(executor, folder)
         else:
-            ours = stack.enter_context(Processes(workers))
-            yield Elsewhere(ours, folder, ours.is_ready, asked=asked)
+            ours = Processes(workers)
+            place = folder or Path(stack.enter_context(ours.folder()))
+            stack.enter_context(ours)  # which end before it does
+            yield Elsewhere(ours, place, ours.is_ready, asked=asked)
 
 
 def load() -> None:
