@@ -3,10 +3,13 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib.image
+import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 import discoveries
+from isthmus.discovery.evidence.straight_halves import targets_of
 from isthmus.reports import write_pictures
 from isthmus.reports.layer_pictures import layer_pictures
 from isthmus.reports.picture import Picture, inline_svg
@@ -97,3 +100,25 @@ def test_two_names_have_two_ids() -> None:
 
 def _first_id(svg: str) -> str:
     return svg.split('aria-labelledby="', 1)[1].split(" ", 1)[0]
+
+
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_columns_of_data_frames_are_taken_by_name_wherever_they_stand(task: str) -> None:
+    """`transform` takes them so; the picture of coordinates had taken them as they stood."""
+    found = discoveries.discovery(task=task)
+    x = pd.DataFrame(discoveries.inputs(), columns=list(discoveries.INPUTS))
+    values = found.predict(x)
+    labels = values if task == "regression" else np.eye(values.shape[1], dtype=int)[values.argmax(1)]
+    y = pd.DataFrame(labels, columns=list(discoveries.TARGETS))
+
+    def points(x: pd.DataFrame, y: pd.DataFrame) -> list[np.ndarray]:
+        picture = next(one for one in pictures_of(found, x, y=y) if one.name == "coordinates_1_2")
+        return [np.asarray(points.get_offsets()) for points in picture.draw().collections] + [
+            np.asarray(points.get_array()) for points in picture.draw().collections if points.get_array() is not None
+        ]
+
+    if task == "regression":
+        np.testing.assert_array_equal(targets_of(found, found.in_order(x), y[y.columns[::-1]]), y.to_numpy())
+    turned = points(x[x.columns[::-1]], y[y.columns[::-1]].assign(beside=0))
+    for one, other in zip(points(x, y), turned, strict=True):
+        np.testing.assert_array_equal(one, other)

@@ -17,6 +17,7 @@ from isthmus import plots
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
 from isthmus.discovery.choices import SLACK
+from isthmus.discovery.data.new_rows import targets_in_order
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.straight_halves import straight_halves
 from isthmus.discovery.halves import RANK_KINDS
@@ -158,7 +159,7 @@ def _depth_picture(path: DepthPath) -> Picture:
 
 
 def _coordinate_pictures(found: Discovery, x: ArrayLike, y: ArrayLike | None) -> list[Picture]:
-    values = found.transform(np.asarray(x, dtype=np.float64))
+    values = found.transform(x)
     table = xr.Dataset({"coordinates": (("sample", "coordinate"), values)})
     if (shown := _shown(found, y)) is not None and len(shown) == len(values):
         table["shown"] = xr.DataArray(shown, dims="sample", attrs={"name": found.target_names[0]})
@@ -173,7 +174,7 @@ def _shown(found: Discovery, y: ArrayLike | None) -> np.ndarray | None:
     """What samples are coloured by: the names of their classes, or the first target."""
     if y is None or found.task == "autoencoding":
         return None
-    values = np.asarray(y)
+    values = np.asarray(targets_in_order(y, found.target_names))
     if found.task != "classification":
         return values.reshape(len(values), -1)[:, 0].astype(np.float64)
     if values.ndim == 2 and values.shape[1] == len(found.target_names):  # 0/1 columns

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from isthmus.errors import DataError, DataWarning, ShapeError, outside
@@ -74,6 +74,14 @@ def applied(network: FullyConnected, rows: NDArray[np.float64]) -> NDArray[np.fl
             found[start : start + at_once] = network(torch.from_numpy(np.array(part))).numpy()
         let_go(part)
     return found
+
+
+def targets_in_order(y: ArrayLike, names: Sequence[str]) -> ArrayLike:
+    """Targets, or 0/1 columns of classes, in the order of `names` if a data frame has all of them; else as they are."""
+    own = column_names(y.columns) if isinstance(y, pd.DataFrame) else []
+    if not isinstance(y, pd.DataFrame) or len(set(own)) < len(own) or not set(names) <= set(own):
+        return y
+    return y.set_axis(own, axis=1).loc[:, list(names)]
 
 
 def _in_order(x: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

@@ -12,6 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from isthmus.discovery.combinations import IDLE
+from isthmus.discovery.data.new_rows import targets_in_order
 from isthmus.discovery.data.scaling import CONSTANT, Scaling, Standardiser
 from isthmus.discovery.evidence.interpretation import drawn_rows
 from isthmus.discovery.groups.varimax import signed, varimax
@@ -93,6 +94,7 @@ def targets_of(found: Discovery, x: Array, y: ArrayLike | None) -> Array | None:
         return found.inputs_of(x)
     if y is None:
         return None
+    y = targets_in_order(y, found.target_names)
     targets = _class_numbers(y, found.target_names)[:, None] if found.loss.classes else as_samples(y, "y")
     check_same_length(len(x), len(targets))
     if not found.loss.classes and targets.shape[1] != len(found.target_names):
