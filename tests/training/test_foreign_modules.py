@@ -1,13 +1,14 @@
 """Modules that are not ours: what they share and hold is theirs after a fit, and what has no minimum is refused."""
 
 import copy
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from isthmus import FullyConnected, Limits, fit
-from isthmus.errors import DataError
+from isthmus.errors import DataError, ShapeError
 
 torch.manual_seed(0)
 X, Y = torch.randn(40, 5), torch.randn(40, 3)
@@ -99,3 +100,47 @@ def test_networks_of_ours_may_be_held_in_one_piece() -> None:
     network = FullyConnected(5, 3, width=8, depth=3, seed=0)
     fit(network, X, Y, ridge=1e-2, limits=FEW)
     assert all(parameter.grad is None for parameter in network.parameters())
+
+
+class Answer(nn.Module):
+    """A linear map of five numbers to three, and what is made of what it gives."""
+
+    def __init__(self, make: Callable[[Tensor], object]) -> None:
+        super().__init__()
+        self.linear, self.make = nn.Linear(5, 3), make
+
+    def forward(self, x: Tensor) -> object:
+        return self.make(self.linear(x))
+
+
+UNFIT: dict[str, tuple[Callable[[Tensor], object], type[Exception], str]] = {
+    "tuple": (lambda z: (z, z), DataError, "gives a tuple, and one tensor is needed"),
+    "nothing": (lambda z: None, DataError, "gives a NoneType"),
+    "whole": (lambda z: (z > 0).long(), DataError, "numbers of torch.int64; real ones are needed"),
+    "complex": (lambda z: torch.complex(z, z), DataError, "numbers of torch.complex64"),
+    "detached": (lambda z: z.detach(), DataError, "no gradient leads from the outputs"),
+    "fails": (lambda z: z @ z, DataError, r"running Answer on x of shape \(40, 5\) failed: RuntimeError: mat1 and"),
+    "few rows": (lambda z: z[:5], ShapeError, r"shape \(5, 3\) for 40 rows of x; .* needs \(40, 3\)\."),
+    "one number": (lambda z: z.mean(), ShapeError, r"gives shape \(\) for 40 rows"),
+    "no columns": (lambda z: z[:, 0], ShapeError, r"gives shape \(40,\)"),
+    "few columns": (lambda z: z[:, :2], ShapeError, r"'squared' needs \(40, 3\)\."),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_answers_that_are_not_what_the_targets_need_are_refused(name: str) -> None:
+    """They ended in errors of torch from the middle of a step; what has no gradient had been trained by the ridge."""
+    make, error, words = UNFIT[name]
+    with pytest.raises(error, match=words):
+        fit(Answer(make), X, Y, ridge=1e-2, limits=FEW)
+
+
+def test_one_column_of_targets_is_not_spread_over_several_outputs() -> None:
+    with pytest.raises(ShapeError, match=r"y of shape \(40, 1\) the loss 'squared' needs \(40, 1\)"):
+        fit(module(), X, Y[:, :1], ridge=1e-2, limits=FEW)
+    with pytest.raises(ShapeError, match=r"'gaussian' needs \(40, 6\)"):
+        fit(module(), X, Y, ridge=1e-2, loss="gaussian", limits=FEW)
+    with pytest.raises(ShapeError, match=r"'cross_entropy' needs \(40, 4\), or more scores"):
+        fit(module(), X, torch.arange(40) % 4, ridge=1e-2, loss="cross_entropy", limits=FEW)
+    fit(module(), X, torch.arange(40) % 2, ridge=1e-2, loss="cross_entropy", limits=FEW)  # a class without rows
+    fit(module(), X[:, None].expand(40, 2, 5), Y[:, None].expand(40, 2, 3), ridge=1e-2, limits=FEW)  # tokens

@@ -24,7 +24,7 @@ from isthmus.training.sharded.row_step import step_within
 from isthmus.training.sharded.team import Team
 from isthmus.training.solvers.schedule import Schedule, check_rates, check_steps_move, default_schedule, on_all_rows
 from isthmus.training.solvers.solver import Solver
-from isthmus.training.steps.memory_step import check_repeatable, check_trainable, left_in_place
+from isthmus.training.steps.memory_step import check_answers, check_trainable, left_in_place
 
 
 @made_on_cpu
@@ -74,7 +74,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     Raises:
         TypeError: no network, or one of TorchScript.
         DataError: x or y is no array of numbers, or holds some that are not finite; nothing to train; a module that
-            gives something else each time it is called.
+            fails on x, gives something else each time it is called, or no tensor of real numbers with a gradient.
         ShapeError: x and y of different length, or not matching the network.
         ValueError: ridge < 0, a number of ridge, loss or solver that the network's precision does not hold, an unknown
             loss, weights that are negative or not finite, adaptive steps that no solver
@@ -99,7 +99,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     place = device_argument(device, f"fit(device={str(device)!r})") or usual_device()
     with left_in_place(network), lying_on(network, place), torch.no_grad():
         inputs, data = checked_data(network, x, y, kind, sample_weight)
-        check_repeatable(network, inputs, "fit(network, x, y)")
+        check_answers(network, inputs, data, "fit(network, x, y)")
         schedule = solver if isinstance(solver, tuple) else (solver,) if solver else None
         chosen = schedule or default_schedule(
             network, evaluations=limits.evaluations, ridge=ridge, rows=len(inputs), memory=limits.memory

@@ -12,9 +12,10 @@ from typing import Generic, TypeVar
 import torch
 from torch import Tensor, nn
 
-from isthmus.errors import DataError
+from isthmus.errors import DataError, IsthmusError, ShapeError
 from isthmus.networks import LeakyResNet
 from isthmus.networks.network import Network, penalty_of
+from isthmus.tasks.arrays import counted
 from isthmus.theory.undisturbed import chance_kept
 from isthmus.training.losses import DataLoss, Digest, identify, is_constant
 from isthmus.training.sharded.coordinates import AllCoordinates, Coordinates
@@ -124,21 +125,57 @@ def left_in_place(network: nn.Module) -> Generator[None]:
             parameter.grad = gradient
 
 
-def check_repeatable(network: nn.Module, x: Tensor, call: str) -> None:
-    """Refuse a module that gives something else each time, which has no minimum to be trained to.
+def check_answers(network: nn.Module, x: Tensor, data: DataLoss, call: str) -> None:
+    """Refuse a module whose answers are not what the targets need, or are others each time: that has no minimum.
 
     Raises:
-        DataError: it does.
+        DataError: it fails on the first rows, gives no tensor of real numbers with a gradient, or other ones each time.
+        ShapeError: no row for each row of `x`, or not the outputs that the loss of these targets needs.
     """
     if isinstance(network, Network):
         return
     tried = copy.deepcopy(network)  # a row through the network itself would count in its running averages
-    with chance_kept(x.device):
-        first, second = (tried(x[:ROWS_AT_ONCE]) for _ in range(2))
-    if isinstance(first, Tensor) and not torch.equal(first.nan_to_num(), second.nan_to_num()):
+    rows = x[:ROWS_AT_ONCE]
+    try:
+        with chance_kept(x.device):
+            with torch.enable_grad():
+                first = tried(rows)
+            second = tried(rows)
+    except IsthmusError:
+        raise
+    except Exception as error:  # any error of a foreign module
+        what = f"{type(network).__name__} on x of shape {tuple(rows.shape)}"
+        detail = " ".join(str(error).split())[:300]
+        raise DataError(f"{call}: running {what} failed: {type(error).__name__}: {detail}") from error
+    _check_outputs(first, len(rows), data, call)
+    if not torch.equal(first.nan_to_num(), second.nan_to_num()):
         raise DataError(
             f"{call}: the module gives something else each time it is called, as dropout does while it trains; that "
             "has no minimum. Call network.eval() first."
+        )
+
+
+def _check_outputs(outputs: object, rows: int, data: DataLoss, call: str) -> None:
+    if not isinstance(outputs, Tensor):
+        raise DataError(
+            f"{call}: the module gives a {type(outputs).__name__}, and one tensor is needed, with a row for each row "
+            "of x. Put it into a module that returns that tensor."
+        )
+    if not outputs.is_floating_point():
+        raise DataError(f"{call}: the module gives numbers of {outputs.dtype}; real ones are needed.")
+    if not outputs.requires_grad:
+        raise DataError(f"{call}: no gradient leads from the outputs of the module to what is trained.")
+    loss, y, shape = data.loss, data.y, tuple(outputs.shape)
+    if loss.classes:
+        needed, more = (rows, loss.num_outputs(y)), ", or more scores"
+        fits = len(shape) == 2 and shape[0] == rows and shape[1] >= needed[1]
+    else:
+        needed, more = (rows, loss.per_target * y.shape[1], *y.shape[2:]), ""
+        fits = shape == needed  # one column of y would be spread silently over all outputs
+    if not fits:
+        raise ShapeError(
+            f"{call}: the module gives shape {shape} for {counted(rows, 'row')} of x; for y of shape {tuple(y.shape)} "
+            f"the loss {loss.name!r} needs {needed}{more}."
         )
 
 
