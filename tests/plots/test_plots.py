@@ -7,7 +7,7 @@ import pytest
 import torch
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.collections import LineCollection, PolyCollection, QuadMesh
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -68,6 +68,18 @@ IMAGES = xr.Dataset(
     {"images": (("version", "sample", "pixel"), np.linspace(-0.2, 1.4, 2 * 3 * 16).reshape(2, 3, 16))},
     coords={"version": ["noisy", "depth 8"]},
 )
+PIXELS = xr.Dataset(
+    {
+        "attribution": (("coordinate", "input"), np.linspace(0, 1, 36).reshape(3, 12)),
+        "loading": (("direction", "column"), np.linspace(-0.6, 0.3, 24).reshape(2, 12)),
+    },
+    coords={
+        "coordinate": [1, 2, 3],
+        "direction": [1, 2],
+        "input": (pixels := [f"row {i} column {j}" for i in range(1, 4) for j in range(1, 5)]),
+        "column": pixels,
+    },
+)
 Drawing = Callable[[Axes | None], Axes]
 TRAINING = xr.Dataset(
     {"dimension_activation": (("step", "layer"), np.array([[6, 6], [3, 4], [1, 2]]))},
@@ -104,6 +116,8 @@ DRAWINGS: dict[str, Drawing] = {
     "representation_path": lambda ax: plots.representation_path(PATH, ax),
     "autoencoder_arrows": lambda ax: plots.autoencoder_arrows(ARROWS, ax),
     "image_rows": lambda ax: plots.image_rows(IMAGES, ax),
+    "attribution_maps": lambda ax: plots.attribution_maps(PIXELS, ax),
+    "loading_maps": lambda ax: plots.loading_maps(PIXELS, ax),
     "decision_regions": lambda ax: plots.decision_regions(CLASSES, ax),
 }
 
@@ -516,3 +530,39 @@ def test_a_spectrum_of_many_zeros_is_drawn_as_far_as_it_says_something(above: in
     ax = plots.jacobian_spectrum(xr.Dataset({"jacobian_singular_values": (("sample", "component"), values[None])}))
     assert len(np.asarray(ax.get_lines()[0].get_xdata())) == drawn_ones
     assert ax.get_xlabel() == f"component of the Jacobian{', of 256' if drawn_ones < 256 else ''}"
+
+
+def cells_of(ax: Axes) -> list[np.ndarray]:
+    return [np.ma.filled(mesh.get_array(), np.nan) for mesh in ax.collections if isinstance(mesh, QuadMesh)]
+
+
+def test_numbers_of_pixels_stand_where_the_pixels_do() -> None:
+    for number, cells in enumerate(cells_of(plots.attribution_maps(PIXELS))):
+        np.testing.assert_array_equal(cells.reshape(3, 4), PIXELS["attribution"].values[number].reshape(3, 4))
+    order = np.random.default_rng(0).permutation(11)  # in any order, and one is left out
+    cells = cells_of(plots.loading_maps(PIXELS.isel(column=order)))[1].reshape(3, 4)
+    expected = PIXELS["loading"].values[1].reshape(3, 4).copy()
+    expected[2, 3] = np.nan
+    np.testing.assert_array_equal(cells, expected)
+    bands = PIXELS.isel(input=slice(4)).assign_coords(
+        input=["row 1 column 1 red", "row 1 column 1 green", "row 1 column 2 red", "row 2 column 2 red"]
+    )
+    strongest = bands["attribution"].values[0]
+    np.testing.assert_array_equal(
+        cells_of(plots.attribution_maps(bands))[0].reshape(2, 2), [strongest[1:3], [np.nan, strongest[3]]]
+    )
+
+
+def test_of_many_coordinates_the_first_are_drawn_as_pictures() -> None:
+    many = PIXELS.isel(coordinate=[0] * 40).assign_coords(coordinate=range(1, 41))
+    assert [text.get_text() for text in plots.attribution_maps(many).texts] == [str(i) for i in range(1, 13)]
+    with pytest.raises(ValueError, match="columns called as pixels"):
+        plots.attribution_maps(MEANING)
+
+
+def test_all_loadings_have_one_scale_whose_middle_is_nothing() -> None:
+    meshes = [mesh for mesh in plots.loading_maps(PIXELS).collections if isinstance(mesh, QuadMesh)]
+    assert {mesh.get_clim() for mesh in meshes} == {(-0.6, 0.6)}
+    below, nothing, above = meshes[0].get_cmap()([0.1, 0.5, 0.9])
+    assert nothing[3] < 0.02 < min(below[3], above[3])
+    assert not np.allclose(below[:3], above[:3])

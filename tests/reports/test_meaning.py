@@ -44,3 +44,16 @@ def test_what_interpret_returns_is_understood() -> None:
     rows = meaning_table(meaning).rows
     assert len(rows) == meaning.sizes["coordinate"]
     assert all(row[-1].startswith("first ") for row in rows)
+
+
+def test_what_coordinates_follow_in_pictures_is_drawn_as_pictures() -> None:
+    """64 pixels in a row say nothing of where they are."""
+    pixels = MEANING.assign_coords(input=["pixel_0_0", "pixel_0_1", "pixel_1_0", "pixel_1_1"])
+    (_, picture) = meaning_pictures(pixels)
+    assert (picture.name, len(picture.draw().patches)) == ("attributions", 2)
+    assert "each pixel" in picture.caption
+    many = pixels.isel(coordinate=[0] * 20).assign_coords(coordinate=range(1, 21))
+    assert "The first 12 of 20." in meaning_pictures(many)[1].caption
+    line = MEANING.assign_coords(input=["pixel_0_0", "pixel_0_1", "pixel_0_2", "pixel_0_3"])
+    for other in (line, MEANING.assign_coords(input=["pixel_0_0", "pixel_0_1", "pixel_1_0", "age"])):
+        assert "4 inputs" in meaning_pictures(other)[1].description

@@ -147,3 +147,13 @@ def test_the_spread_of_a_target_is_drawn_with_its_mean() -> None:
     for y in (None, X[:, 0]):
         names = [p.name for p in pictures_of(found, X, None, y)]
         assert names[2:6] == ["summary_1_2", "summary_1", "summary_2", "summary_3"]
+
+
+def test_loadings_over_pixels_are_pictures() -> None:
+    found = discoveries.replace(
+        found_of(2), input_names=tuple(f"row {i} column {j}" for i in (1, 2) for j in (1, 2, 3))
+    )
+    picture = pictures_of(found, X)[0]
+    assert (picture.name, len(picture.draw().patches)) == ("loading_maps", 2)
+    assert "blue where positive" in picture.caption
+    assert "Whiskers" not in picture.caption

@@ -5,7 +5,7 @@ The tables come from `discovery`, `diagnostics` and `sweeps`; files and pages wi
 
 from isthmus.plots.combinations import loading_profiles, loadings, summary_curve, summary_plane
 from isthmus.plots.curves import depth_path, objective_curve, scree, starts
-from isthmus.plots.images import image_rows
+from isthmus.plots.images import attribution_maps, image_rows, loading_maps
 from isthmus.plots.interpretation import attributions, candidates, coordinates, errors_saved, symmetry_defects
 from isthmus.plots.planes import autoencoder_arrows, decision_regions, representation_path
 from isthmus.plots.profiles import (
@@ -22,6 +22,7 @@ from isthmus.plots.spectra import direction_spectrum, jacobian_spectrum, layer_s
 from isthmus.plots.sweeps import sweep_lines
 
 __all__ = [
+    "attribution_maps",
     "attributions",
     "autoencoder_arrows",
     "balance",
@@ -38,6 +39,7 @@ __all__ = [
     "image_rows",
     "jacobian_spectrum",
     "layer_spectra",
+    "loading_maps",
     "loading_profiles",
     "loadings",
     "objective_curve",

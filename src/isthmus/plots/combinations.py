@@ -77,12 +77,12 @@ def loadings(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.set_xlim(-reach, middles[-1] + reach)
     ax.grid(visible=len(values) == 1, axis="x")
-    ax.set_xlabel(f"loading in the {_what(dataset)}")
+    ax.set_xlabel(f"loading in the {direction_noun(dataset)}")
     if len(values) > 1:
         ax.set_xticks(middles, [str(number) for number in chosen["direction"].values])
         part = f", the first {len(values)} of {dataset.sizes['direction']}"
         hidden = part if len(values) < dataset.sizes["direction"] else ""
-        ax.set_xlabel(f"{_what(dataset)}{hidden}; lanes of ±{reach:.1f}")
+        ax.set_xlabel(f"{direction_noun(dataset)}{hidden}; lanes of ±{reach:.1f}")
     ax.set_ylabel(_column(dataset))
     return ax
 
@@ -120,7 +120,7 @@ def loading_profiles(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
     for (color, marker), number in zip(LOOKS, table["direction"].values, strict=False):
         row = table["loading"].sel(direction=number).values
         every = -(-len(row) // 12)
-        label = f"{_what(dataset)} {number}"
+        label = f"{direction_noun(dataset)} {number}"
         ax.plot(places, row, color=color, marker=marker, markersize=4, markevery=every, label=label)
     ax.axhline(0.0, color=INK, linewidth=0.8)
     ax.set_xlabel(f"{_column(dataset)}, counted from 1")
@@ -243,7 +243,8 @@ def _column(dataset: xr.Dataset) -> str:
     return "input" if _is_index(dataset) else "output"
 
 
-def _what(dataset: xr.Dataset) -> str:
+def direction_noun(dataset: xr.Dataset) -> str:
+    """What a direction of a linear half is."""
     return "combination" if _is_index(dataset) else "mode"
 
 

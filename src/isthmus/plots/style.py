@@ -201,7 +201,7 @@ def colour_bar(ax: Axes, cells: ScalarMappable, text: str, *, cut: bool = False)
         bar.solids.set_alpha(1)  # that of faint points is not the colour's
     bar.solids.set_rasterized(False)  # as pixels it would not follow the scheme of a page
     bar.ax.set_facecolor("none")
-    if bar.cmap(0.0)[3] == 1.0:
+    if bar.cmap(np.linspace(0.0, 1.0, 5))[:, 3].min() == 1.0:
         bar.solids.set_edgecolor("face")  # no seams between its steps; of a transparent one they would be seams
     bar.set_label(text, color=ax.xaxis.label.get_color(), fontsize=SMALL)
     bar.ax.tick_params(color=MUTED, labelcolor=ax.xaxis.label.get_color(), labelsize=SMALL)

@@ -5,6 +5,7 @@ import xarray as xr
 
 from isthmus import plots
 from isthmus.discovery.halves import INDEX, MODE, RANK, RankKind
+from isthmus.plots.images import MOST_MAPS, are_pixels
 from isthmus.reports.picture import Picture
 from isthmus.reports.tables import TableText
 from isthmus.tasks.arrays import counted
@@ -36,13 +37,7 @@ def meaning_pictures(meaning: xr.Dataset, kind: RankKind = RANK) -> list[Picture
             f"One bar for each of {counted(count, 'coordinate')}.",
             lambda: plots.errors_saved(meaning),
         ),
-        Picture(
-            "attributions",
-            f"{_ATTRIBUTION}, without sign.{beside}" if kind is INDEX else f"{_ATTRIBUTION}. {_AVERAGE}{beside}",
-            f"{counted(count, 'coordinate')} by {counted(meaning.sizes['input'], 'input')}, darker where the "
-            f"coordinate follows the input.",
-            lambda: plots.attributions(meaning),
-        ),
+        _attributions(meaning, kind, beside),
     ]
     if "candidate" in meaning.sizes:
         found.append(
@@ -67,6 +62,23 @@ def meaning_pictures(meaning: xr.Dataset, kind: RankKind = RANK) -> list[Picture
             )
         )
     return found
+
+
+def _attributions(meaning: xr.Dataset, kind: RankKind, beside: str) -> Picture:
+    caption = f"{_ATTRIBUTION}, without sign.{beside}" if kind is INDEX else f"{_ATTRIBUTION}. {_AVERAGE}{beside}"
+    count, what = meaning.sizes["coordinate"], counted(meaning.sizes["coordinate"], "coordinate")
+    if not are_pixels(meaning["input"]):
+        inputs = counted(meaning.sizes["input"], "input")
+        words = f"{what} by {inputs}, darker where the coordinate follows the input."
+        return Picture("attributions", caption, words, lambda: plots.attributions(meaning))
+    caption = f"{caption.replace('each input:', 'each pixel:')}{first_maps(count)}"
+    words = f"One picture for each of {what}, darker where the coordinate follows the pixel."
+    return Picture("attributions", caption, words, lambda: plots.attribution_maps(meaning))
+
+
+def first_maps(count: int) -> str:
+    """What is to be said where not all pictures of pixels are drawn."""
+    return f" The first {MOST_MAPS} of {count}." if count > MOST_MAPS else ""
 
 
 def meaning_table(meaning: xr.Dataset) -> TableText:

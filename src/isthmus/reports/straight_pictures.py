@@ -15,7 +15,9 @@ from isthmus.discovery.evidence.straight_halves import outputs_of, targets_of
 from isthmus.discovery.groups.group_words import made_dimensionless
 from isthmus.discovery.halves import INDEX
 from isthmus.plots.combinations import has_profile
+from isthmus.plots.images import are_pixels
 from isthmus.plots.style import LOOKS
+from isthmus.reports.meaning import first_maps
 from isthmus.reports.picture import Picture
 from isthmus.tasks.arrays import counted
 
@@ -42,7 +44,17 @@ def _loadings(half: xr.Dataset) -> Picture:
     what = "combination of the inputs" if index else "mode of the outputs"
     choice = f" {_CHOICE}" if count > 1 else ""
     if "cone" in half:
-        choice += " Whiskers, and the angles in the table: trainings on halves of the rows."
+        barred = not (are_pixels(half["column"]) or has_profile(half))
+        angles = "Whiskers, and the angles in the table" if barred else "Angles in the table"
+        choice += f" {angles}: trainings on halves of the rows."
+    if are_pixels(half["column"]):
+        return Picture(
+            "loading_maps",
+            f"What each {what} is made of: its loadings over the pixels, {units}, blue where positive and orange where "
+            f"negative; their squares sum to 1.{choice}{first_maps(count)}",
+            f"{columns}, one picture of them for each of {counted(count, 'direction')}.",
+            lambda: plots.loading_maps(half),
+        )
     if has_profile(half):
         return Picture(
             "loading_profiles",

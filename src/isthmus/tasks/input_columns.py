@@ -3,9 +3,13 @@
 A run records it, so that new rows are brought into the same columns by what is known and never by what names look like.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+
+import numpy as np
+from jaxtyping import Int64
 
 from isthmus.errors import DataError
 
@@ -20,6 +24,8 @@ class Made(StrEnum):
 
 
 _SIGNS = {"", ".", ","}  # a run from before there was a record of them has none
+# of pictures in a folder, with a band behind it; of the digits of scikit-learn
+_PIXEL = re.compile(r"row (\d{1,6}) column (\d{1,6})(?: \w+)?|pixel_(\d{1,6})_(\d{1,6})")
 _KEPT = {Made.ONE_HOT: ("column", "value"), Made.PIXEL: ("column",)}
 
 
@@ -78,3 +84,20 @@ def columns_of(names: Sequence[str], record: object) -> tuple[InputColumn, ...] 
         )
     except (AssertionError, KeyError, ValueError) as error:
         raise DataError("the record of input columns in this run is damaged; run again.") from error
+
+
+def pixel_places(names: Sequence[str]) -> Int64[np.ndarray, "n 2"] | None:
+    """Line and place in it of each column, from 0, where all are pixels of a picture by their names; else None.
+
+    Bands of one pixel have one place. What is a single line is a profile, and no picture.
+
+    >>> from isthmus.tasks.input_columns import pixel_places
+    >>> pixel_places(["pixel_0_0", "pixel_0_1", "pixel_1_0"]).tolist()
+    [[0, 0], [0, 1], [1, 0]]
+    """
+    found = [_PIXEL.fullmatch(name) for name in names]
+    places = np.array([[int(word) for word in one.groups() if word] for one in found if one], dtype=np.int64)
+    if not len(found) or len(places) < len(found):
+        return None
+    places = places - places.min(0)
+    return places if places.max(0).min() else None
