@@ -533,7 +533,8 @@ def test_a_spectrum_of_many_zeros_is_drawn_as_far_as_it_says_something(above: in
 
 
 def cells_of(ax: Axes) -> list[np.ndarray]:
-    return [np.ma.filled(mesh.get_array(), np.nan) for mesh in ax.collections if isinstance(mesh, QuadMesh)]
+    arrays = [mesh.get_array() for mesh in ax.collections if isinstance(mesh, QuadMesh)]
+    return [np.ma.filled(array, np.nan) for array in arrays if array is not None]
 
 
 def test_numbers_of_pixels_stand_where_the_pixels_do() -> None:

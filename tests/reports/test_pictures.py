@@ -118,7 +118,7 @@ def test_columns_of_data_frames_are_taken_by_name_wherever_they_stand(task: str)
         ]
 
     if task == "regression":
-        np.testing.assert_array_equal(targets_of(found, found.in_order(x), y[y.columns[::-1]]), y.to_numpy())
-    turned = points(x[x.columns[::-1]], y[y.columns[::-1]].assign(beside=0))
+        np.testing.assert_array_equal(targets_of(found, found.in_order(x), y.iloc[:, ::-1]), y.to_numpy())
+    turned = points(x.iloc[:, ::-1], y.iloc[:, ::-1].assign(beside=0))
     for one, other in zip(points(x, y), turned, strict=True):
         np.testing.assert_array_equal(one, other)

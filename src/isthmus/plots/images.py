@@ -8,7 +8,8 @@ import math
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, to_rgba
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LinearSegmentedColormap, Normalize, to_rgba
 from matplotlib.patches import Rectangle
 
 from isthmus.plots.combinations import direction_noun
@@ -152,20 +153,20 @@ def _maps(table: xr.DataArray, shades: LinearSegmentedColormap, ax: Axes, *, sig
     across = min(count, max(1, round(math.sqrt(_WIDER * count * height / width))))
     step = np.array([width * pixel + _GAP, height * pixel + 2 * _GAP])
     top = float(np.nanmax(np.abs(pictures), initial=0.0)) or 1.0
+    scale = Normalize(-top if signed else 0.0, top)
     for i, (picture, number) in enumerate(zip(pictures, table[row].values, strict=True)):
         left, above = step * (i % across, i // across)
         edges = left + pixel * np.arange(width + 1), above + pixel * np.arange(height + 1)
-        look = {"cmap": shades, "vmin": -top if signed else 0.0, "vmax": top}
         if pictures.size > _MANY_CELLS:
             sides = edges[0][0], edges[0][-1], edges[1][-1], edges[1][0]
-            cells = ax.imshow(picture, extent=sides, interpolation="nearest", **look)
+            ax.imshow(picture, extent=sides, interpolation="nearest", cmap=shades, norm=scale)
         else:
-            cells = ax.pcolormesh(*edges, picture, **look)
+            ax.pcolormesh(*edges, picture, cmap=shades, norm=scale)
         frame = (left, above), width * pixel, height * pixel
         ax.add_patch(Rectangle(*frame, facecolor="none", edgecolor=MUTED, linewidth=0.8))
         middle = left + width * pixel / 2
         ax.text(middle, above - _GAP / 4, plain_text(number), ha="center", va="bottom", fontsize=SMALL, color=INK)
-    colour_bar(ax, cells, str(table.name).replace("_", " "))
+    colour_bar(ax, ScalarMappable(scale, shades), str(table.name).replace("_", " "))
     ax.set_xlim(-_GAP / 2, across * step[0] - _GAP / 2)
     ax.set_ylim(-(-count // across) * step[1] - 1.5 * _GAP, -1.5 * _GAP)
     ax.set_aspect("equal")

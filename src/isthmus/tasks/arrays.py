@@ -137,7 +137,7 @@ def column_names(labels: Iterable[object]) -> list[str]:
     ['a', 'Unnamed: 1', '3']
     """
     return [
-        NAMELESS.format(place) if pd.api.types.is_scalar(label) and pd.isna(label) else str(label)
+        NAMELESS.format(place) if pd.api.types.is_scalar(label) and bool(pd.isna(label)) else str(label)
         for place, label in enumerate(labels)
     ]
 
