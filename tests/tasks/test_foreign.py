@@ -138,12 +138,12 @@ def test_rows_of_xarray_are_paired_by_their_coordinates_or_refused(kind: str) ->
     y = xr.DataArray(Y, dims=("case", "q"), coords={"case": case})
     if kind == "Dataset":
         y = y.to_dataset(name="y")
-    check_row_labels(x, y=y)
+    check_row_labels(x, {"y": y})
     with pytest.raises(DataError, match=r"y: has the row labels \(index\) of x in another order"):
-        check_row_labels(x, y=y.isel(case=order))
+        check_row_labels(x, {"y": y.isel(case=order)})
     with pytest.raises(DataError, match="in another order"):
-        check_row_labels(pd.DataFrame(X, index=case), y=y.isel(case=order))
-    check_row_labels(x.drop_vars("case"), y=y.isel(case=order))  # of what has no labels nothing is known
+        check_row_labels(pd.DataFrame(X, index=case), {"y": y.isel(case=order)})
+    check_row_labels(x.drop_vars("case"), {"y": y.isel(case=order)})  # of what has no labels nothing is known
 
 
 def test_columns_of_xarray_have_the_names_of_their_coordinates() -> None:

@@ -20,21 +20,21 @@ LABELLED = pd.DataFrame({"a": range(4), "b": range(4)}, index=list("pqrs"))
 def test_rows_by_the_same_labels_in_another_order_are_refused(kind: str) -> None:
     """They were taken as they stand, which pairs each row with the target of another."""
     y = LABELLED if kind == "frame" else LABELLED["a"]
-    check_row_labels(LABELLED, y=y, groups=None, sample_weight=[1.0] * 4)
+    check_row_labels(LABELLED, {"y": y, "groups": None, "sample_weight": [1.0] * 4})
     with pytest.raises(DataError, match=r"groups: has the row labels .* another order\. Pass groups\.loc\[x\.index\]"):
-        check_row_labels(LABELLED, y=y, groups=y.iloc[::-1])
+        check_row_labels(LABELLED, {"y": y, "groups": y.iloc[::-1]})
     numbered = LABELLED.reset_index(drop=True)
     with pytest.raises(DataError, match="another order"):
-        check_row_labels(numbered, y=numbered.iloc[[1, 0, 3, 2]])
+        check_row_labels(numbered, {"y": numbered.iloc[[1, 0, 3, 2]]})
 
 
 def test_other_labels_are_said_unless_they_are_numbers_of_rows() -> None:
     with pytest.warns(DataWarning, match="y: has other row labels"):
-        check_row_labels(LABELLED, y=LABELLED.set_axis(list("tuvw")))
-    check_row_labels(LABELLED, y=LABELLED.reset_index(drop=True))  # warnings are errors here
-    check_row_labels(LABELLED.reset_index(drop=True), y=LABELLED)
+        check_row_labels(LABELLED, {"y": LABELLED.set_axis(list("tuvw"))})
+    check_row_labels(LABELLED, {"y": LABELLED.reset_index(drop=True)})  # warnings are errors here
+    check_row_labels(LABELLED.reset_index(drop=True), {"y": LABELLED})
     check_row_labels(
-        LABELLED, y=LABELLED.set_axis(list("pppp")).reset_index(drop=True), groups=LABELLED.index.to_numpy()
+        LABELLED, {"y": LABELLED.set_axis(list("pppp")).reset_index(drop=True), "groups": LABELLED.index.to_numpy()}
     )
 
 
@@ -49,7 +49,7 @@ NUMBERED = pd.DataFrame({"a": range(8)})
 def test_labels_that_stand_beside_others_are_said(rows: Sequence[int], labels: Sequence[int], same: int) -> None:
     """Each side lost a row of its own, say: nothing had been said where one side numbers its rows."""
     with pytest.warns(DataWarning, match=rf"y: has {same} of the 8 row labels .* as they stand.*\.intersection\(y\.i"):
-        check_row_labels(NUMBERED.set_axis(list(rows)), y=NUMBERED.set_axis(list(labels)))
+        check_row_labels(NUMBERED.set_axis(list(rows)), {"y": NUMBERED.set_axis(list(labels))})
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_labels_that_stand_beside_others_are_said(rows: Sequence[int], labels: S
     ids=["same", "drawn", "half", "one renamed"],
 )
 def test_numbers_of_rows_say_nothing_of_rows_that_were_drawn(labels: Sequence[int]) -> None:
-    check_row_labels(NUMBERED, y=NUMBERED.set_axis(list(labels)))  # warnings are errors here
-    check_row_labels(NUMBERED.set_axis(list(labels)), y=NUMBERED)
+    check_row_labels(NUMBERED, {"y": NUMBERED.set_axis(list(labels))})  # warnings are errors here
+    check_row_labels(NUMBERED.set_axis(list(labels)), {"y": NUMBERED})
 
 
 def doors(folder: Path) -> dict[str, Callable[[pd.DataFrame, pd.DataFrame], object]]:

@@ -106,7 +106,7 @@ class Asked:
         """
         began, network = time.monotonic(), self.network
         self._check_plain()
-        check_row_labels(x, y=y, sample_weight=self.sample_weight, groups=self.groups)
+        check_row_labels(x, {"y": y, "sample_weight": self.sample_weight, "groups": self.groups})
         data = with_powers(checked_data(x, y, self.loss, self.sample_weight, self.columns), self.log, self.units)
         groups, scaling = groups_of_rows(self.groups, self.sample_weight), Scaling(self.scaling)
         settings = base_settings(network, self.seed, ordered=self.ordered, scaling=scaling)

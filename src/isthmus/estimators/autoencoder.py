@@ -40,7 +40,7 @@ class BottleneckAutoencoder(Bottleneck):
         Returns:
             Itself.
         """
-        check_row_labels(X, in_order=False, sample_weight=sample_weight, groups=groups)
+        check_row_labels(X, {"sample_weight": sample_weight, "groups": groups}, in_order=False)
         rows = validate_data(self, plain(X), dtype=FLOATS, ensure_min_samples=2)
         self.n_components_: int = self._discover(rows, None, sample_weight, groups).rank
         return self

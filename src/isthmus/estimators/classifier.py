@@ -43,7 +43,7 @@ class BottleneckClassifier(ClassifierMixin, Bottleneck):
         Returns:
             Itself.
         """
-        check_row_labels(X, in_order=False, y=y, sample_weight=sample_weight, groups=groups)
+        check_row_labels(X, {"y": y, "sample_weight": sample_weight, "groups": groups}, in_order=False)
         rows, labels = validate_data(self, plain(X), plain(y), dtype=FLOATS, ensure_min_samples=2)
         check_classification_targets(labels)
         labels = column_or_1d(labels, warn=True)

@@ -58,7 +58,7 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
         Returns:
             Itself.
         """
-        check_row_labels(X, in_order=False, y=y, sample_weight=sample_weight, groups=groups)
+        check_row_labels(X, {"y": y, "sample_weight": sample_weight, "groups": groups}, in_order=False)
         rows, targets = validate_data(
             self, plain(X), plain(y), dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2
         )

@@ -117,7 +117,7 @@ def report(
         raise TypeError(f"report(result, path): needs the path of a file, got {type(path).__name__}.")
     if isinstance(x, Sized) and isinstance(y, Sized):
         check_same_length(len(x), len(y), name="report(x, y)")
-    check_row_labels(x, in_order=False, y=y)
+    check_row_labels(x, {"y": y}, in_order=False)
     write_text(Path(path), rendered("page.html", _content(result, x, y, command, pictures, meaning, notes)))
 
 

@@ -7,7 +7,7 @@ import itertools
 import math
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,13 +56,13 @@ def _as_rows(found: Any, name: str) -> Any:  # noqa: ANN401
     return found.reshape(shape[0], int(np.prod(shape[1:]))) if len(shape) > _PAIR else found
 
 
-def check_row_labels(x: object, *, in_order: bool = True, **beside: object) -> None:
+def check_row_labels(x: object, beside: Mapping[str, object], *, in_order: bool = True) -> None:
     """Compare the row labels (index) of data frames and series that are taken row for row.
 
     Args:
         x: the inputs; of what has no labels nothing is known.
-        in_order: whether the labels of `x` in another order are refused; else that is said.
         beside: what belongs to their rows, by name.
+        in_order: whether the labels of `x` in another order are refused; else that is said.
 
     Raises:
         DataError: the labels are those of `x` in another order.
@@ -76,7 +76,7 @@ def check_row_labels(x: object, *, in_order: bool = True, **beside: object) -> N
         labels = _row_labels(other)
         if rows is None or labels is None or len(rows) != len(labels) or rows.equals(labels):
             continue
-        shared = int(labels.isin(rows).sum()) if rows.is_unique and labels.is_unique else 0
+        shared = int(np.count_nonzero(labels.isin(rows))) if rows.is_unique and labels.is_unique else 0
         if shared == len(rows) and in_order:
             raise DataError(
                 f"{name}: has the row labels (index) of x in another order. Pass {name}.loc[x.index], or both after "
@@ -106,7 +106,7 @@ def _are_shifted(rows: pd.Index, labels: pd.Index, shared: int) -> bool:
     So they are where each side lost rows of its own. Those of rows that were drawn stand in no order.
     """
     is_sorted = rows.is_monotonic_increasing and labels.is_monotonic_increasing
-    return is_sorted and 2 * shared > len(rows) and shared > int((rows == labels).sum())
+    return is_sorted and 2 * shared > len(rows) and shared > int(np.count_nonzero(rows == labels))
 
 
 def _row_labels(x: object) -> "pd.Index | None":

@@ -87,7 +87,7 @@ def fit(  # noqa: PLR0913 - the arguments are a public contract
     (True, True)
     """
     kind = loss_argument(loss, "fit")
-    check_row_labels(x, in_order=False, y=y, sample_weight=sample_weight)
+    check_row_labels(x, {"y": y, "sample_weight": sample_weight}, in_order=False)
     module_argument(network, "fit(network, x, y)")
     check_trainable(network, "fit(network, x, y)")
     check_ridge(ridge, "fit", next(network.parameters()).dtype)

@@ -169,6 +169,8 @@ def test_what_does_not_fit_is_refused() -> None:
     for candidates in ({"z": frame.iloc[::-1, 0]}, frame.iloc[::-1, :1]):
         with pytest.raises(DataError, match="row labels .* in another order"):
             interpret(known(), frame, candidates=candidates)
+    named = interpret(known(), X, candidates={name: X[:, 0] for name in ("x", "in_order")})  # as arguments are
+    assert named["candidate"].values.tolist() == ["x", "in_order"]
     for wrong in ({"candidates": X[:, :1]}, {"transforms": [abs]}, {"transforms": {"n": 3}}):
         with pytest.raises(TypeError, match=f"{[*wrong][0]}=...\\): needs"):
             interpret(known(), X, **wrong)  # pyright: ignore[reportArgumentType]

@@ -119,8 +119,8 @@ def _check_arguments(found: object, x: object, candidates: object, transforms: o
         raise TypeError(f"interpret(found): needs what discover returned, got {type(found).__name__}.")
     if candidates is not None and not isinstance(candidates, Mapping | pd.DataFrame):
         raise TypeError(f"interpret(candidates=...): needs variables by name, got {type(candidates).__name__}.")
-    for name, values in {} if candidates is None else candidates.items():
-        check_row_labels(x, **{str(name): values})
+    if candidates is not None:
+        check_row_labels(x, {str(name): values for name, values in candidates.items()})
     if transforms is not None and not (isinstance(transforms, Mapping) and all(map(callable, transforms.values()))):
         raise TypeError("interpret(transforms=...): needs functions of samples by name, as {'mirrored': lambda x: -x}.")
 
