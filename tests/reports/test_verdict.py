@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from torch import nn
 import discoveries
 from isthmus import diagnose
 from isthmus.diagnostics import Diagnosis
-from isthmus.networks import FullyConnected
+from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.reports.tables import cut_table
 from isthmus.reports.verdict import verdict_of, verdict_of_control
 from isthmus.reports.words import VerdictText, dimensions, numbered, percent
@@ -52,7 +53,8 @@ def test_the_lines_give_the_evidence() -> None:
     assert lines == {
         "How sure": "Confident: the readings agree and the curves are sharp.",
         "Why": "The objective curve, the scree curve and the Jacobian gap all read 3.",
-        "Error": "Through 3 dimensions, 0.097 % of the variance is missed on held-out data.",
+        "Error": "Through 3 dimensions, 0.097 % of the variance is missed on held-out data; a further dimension that "
+        "saves less than about 0.057 % would cost more than that at ridge 0.001.",  # (2 ridge)^(4/3) (3/2)^2
         "One fewer": "With 2 dimensions the error is 101 times as large.",
         "Linear maps": "A linear map (reduced-rank regression) does not reach this error with any rank tried, "
         "up to 6 dimensions.",
@@ -113,6 +115,23 @@ def test_where_hardly_anything_is_lost_the_loss_through_one_fewer_is_said() -> N
     for ratio, text in ((9e3, "the error is 9000 times as large"), (2.6e13, "2.6 % of the variance is missed")):
         found = discoveries.discovery(readings={"one_fewer": ratio, "heldout_error": 1e-15})
         assert said(verdict_of(found))["One fewer"] == f"With 2 dimensions {text}."
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_told"),
+    [
+        ({}, True),
+        ({"ridge": 0.01}, False),  # more than all that is missed
+        ({"task": "classification"}, False),  # whose loss has no variance
+        ({"network": LeakyResNet(4, 3, width=5, depth=2, effective_depth=1.0)}, False),
+    ],
+    ids=["as-found", "large-ridge", "classes", "residual"],
+)
+def test_what_is_too_weak_to_be_counted_is_told_where_so_much_is_missed(changes: dict[str, Any], is_told: bool) -> None:
+    ridge = changes.pop("ridge", 0.001)
+    found = discoveries.discovery(**changes)
+    found = replace(found, readings={**found.readings, "ridge": ridge})
+    assert ("further dimension" in said(verdict_of(found))["Error"]) is is_told
 
 
 def test_a_linear_map_that_is_returned_is_said_to_be() -> None:

@@ -15,6 +15,7 @@ from isthmus.discovery import Discovery
 from isthmus.discovery.evidence.straight_halves import straight_halves
 from isthmus.discovery.groups.group_words import before_rounding, groups_in_words
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
+from isthmus.networks import FullyConnected
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.reports.diagnosis_verdict import verdict_of_diagnosis
 from isthmus.reports.steepest_words import has_steepest, steepest_line
@@ -31,6 +32,7 @@ from isthmus.reports.sureness_words import (
 )
 from isthmus.reports.words import Line, VerdictText, dimensions, percent, sentence
 from isthmus.theory import Verdict
+from isthmus.theory.linear_costs import least_kept_variance
 
 ENDS = ("measured", "low", "high")  # of an exponent
 _SAME = 1.02
@@ -163,10 +165,24 @@ def _error(found: Discovery) -> str:
     if not math.isfinite(error):
         return ""
     text = f"through {counted_ones(found, found.rank)}, {percent(error)} of {found.loss.words.left} on held-out data"
+    if found.kind == RANK.name:
+        return f"{text}{_too_weak(found, error)}."
     if found.kind != INDEX.name or not found.loss.is_quadratic or not 0 < error < 1:
         return f"{text}."
     # E |y - f|^2 >= E Var(y | A x) for every f, so that more combinations cannot save more than all of the error
     return f"{text}; no other combination of the inputs does more than that, and some that do less may be missing."
+
+
+def _too_weak(found: Discovery, error: float) -> str:
+    """What is not counted however surely it is there: a dimension that costs more than it saves of what is missed."""
+    if not found.loss.is_quadratic or found.is_linear or not isinstance(found.network, FullyConnected):
+        return ""
+    ridge = float(found.readings.get("ridge") or 0.0)
+    least = least_kept_variance(ridge, found.network.depth)
+    if not 0 < least < 2 * error:
+        return ""
+    what = f"a further dimension that saves less than about {percent(least)}"
+    return f"; {what} would cost more than that at ridge {ridge:g}"
 
 
 def _rows(found: Discovery) -> str:

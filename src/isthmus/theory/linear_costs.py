@@ -99,6 +99,22 @@ def optimal_linear_factors(
     return [first, *(torch.diag(roots) for _ in range(depth - 2)), last]
 
 
+def least_kept_variance(ridge: float, depth: int) -> float:
+    """Least square s^2 of a singular value that a minimum keeps of a linear map (*exact*).
+
+        min_a |s - a|^2 + ridge L a^(2/L)  is at a > 0  from
+        s = a (L - 1) / (L - 2),  a = (ridge (L - 2))^(L / (2 (L - 1)))  on;   s = ridge for L = 2, 0 for L = 1
+
+    The loss and the norm of `linear_cost` come apart by singular values. Of targets of total variance 1, and of a
+    direction of the inputs of variance 1, it is the share of the variance from which a dimension pays for itself.
+
+    Source: FC-09 and FC-12. Test: theorems/test_fc_09_linear_cost.
+    """
+    if depth <= 2:
+        return ridge**2 * (depth - 1)
+    return (ridge * (depth - 2)) ** (depth / (depth - 1)) * ((depth - 1) / (depth - 2)) ** 2
+
+
 def diagonal_linear_cost(vector: Float[Tensor, "*batch d"], *, depth: int) -> Float[Tensor, "*batch"]:
     """Least parameter norm of a diagonal linear network x -> (u_1 * ... * u_L) . x (*exact*).
 
