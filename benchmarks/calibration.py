@@ -35,6 +35,7 @@ FITTED = HERE.parent / "src" / "isthmus" / "discovery" / "evidence" / "calibrati
 READINGS = ("objective_rank", "scree_rank", "jacobian_rank", "sharpness", "scree_margin", "resample_share", "rows")
 AUTOENCODED = {"planes", "pictures", "flows", "kuramoto"}
 BINS = (0.0, 0.5, 0.8, 0.9, 0.95, 1.0)
+DRAWS = 2000  # of tasks that are right as often as they are told
 Line = dict[str, Any]
 
 
@@ -144,17 +145,28 @@ def judged(table: list[Line]) -> None:
             f"{suite:<12} {len(out):>5} {confident:>10} {right.mean():>6.2f} {told[-1].mean():>6.2f} {inside:>7.2f} "
             f"{size:>5.1f}"
         )
-    p, right, error = np.concatenate(told), np.concatenate(known), 0.0
+    p, right = np.concatenate(told), np.concatenate(known)
     print("\nsuites left out, by what they were told")
-    for low, high in pairwise(BINS):
-        here = (p >= low) & ((p < high) | (high == BINS[-1]))
-        if here.any():
-            error += here.mean() * abs(p[here].mean() - right[here].mean())
-            print(
-                f"{low:.2f} to {high:.2f}: {here.sum():>4}, told {p[here].mean():.3f}, right {right[here].mean():.3f}"
-            )
-    inside = np.mean([held for held, _ in sets])
-    print(f"expected calibration error {error:.3f}; sets hold {inside:.3f} of {len(sets)}")
+    for low, high, here in bins_of(p):
+        print(f"{low:.2f} to {high:.2f}: {here.sum():>4}, told {p[here].mean():.3f}, right {right[here].mean():.3f}")
+    inside, rng = np.mean([held for held, _ in sets]), np.random.default_rng(0)
+    chance = [calibration_error(p, rng.random(len(p)) < p) for _ in range(DRAWS)]
+    print(
+        f"expected calibration error {calibration_error(p, right):.3f}, by chance alone "
+        f"{np.mean(chance):.3f}, in 95 of 100 draws at most {np.quantile(chance, 0.95):.3f}; sets hold {inside:.3f} of "
+        f"{len(sets)}"
+    )
+
+
+def bins_of(p: np.ndarray) -> list[tuple[float, float, np.ndarray]]:
+    """The ends of each bin that is not empty, and which tasks it has."""
+    parts = [(low, high, (p >= low) & ((p < high) | (high == BINS[-1]))) for low, high in pairwise(BINS)]
+    return [part for part in parts if part[2].any()]
+
+
+def calibration_error(p: np.ndarray, right: np.ndarray) -> float:
+    """Mean over the tasks of how far what their bin was told lies from how often it is right."""
+    return float(sum(here.mean() * abs(p[here].mean() - right[here].mean()) for _, _, here in bins_of(p)))
 
 
 def main() -> None:
