@@ -40,7 +40,7 @@ def rough() -> Discovery:
 def test_every_kind_is_there_and_none_is_below_the_rank(rough: Discovery) -> None:
     assert (rough.kind, set(rough.others)) == ("rank", {"index", "mode"})
     assert all(other.kind == kind for kind, other in rough.others.items())
-    assert rough.ranks["rank"] <= min(rough.ranks["index"], rough.ranks["mode"])
+    assert all(rough.ranks["rank"] <= other.rank for other in rough.others.values() if other.is_counted)
     assert rough.others["index"].directions is not None
     kinds = {one.kind: set(one.runs["kind"].values) - {"raised"} for one in (rough, *rough.others.values())}
     assert kinds == {"rank": {"linear"}, "index": {"random"}, "mode": {"random"}}
@@ -85,6 +85,52 @@ def test_a_rank_above_one_that_bounds_it_is_in_doubt_and_says_so(tmp_path: Path)
     assert all(len(found.reasons) == 2 for found in (blurred, blurred.others["mode"]))
     alone = ranks_found((3, sure))
     assert in_order(alone) is alone
+
+
+@pytest.mark.parametrize(
+    ("rank", "verdict", "error"),
+    [(0, Verdict.DOUBTFUL, 1.0), (0, Verdict.TOO_FEW_DATA, 1.0), (2, Verdict.TOO_FEW_DATA, 1.2)],
+    ids=["none", "too few data", "worse than the mean"],
+)
+def test_a_search_that_found_nothing_bounds_nothing(tmp_path: Path, rank: int, verdict: Verdict, error: float) -> None:
+    """Beside 3 dimensions proved of the network stood `ranks` of 0, and 0 combinations on which targets depend."""
+    sure = Verdict.CONFIDENT
+    found = ranks_found((3, sure), index=(rank, verdict), mode=(3, sure))
+    lost = replace(found.others["index"], readings={**found.readings, "heldout_error": error})
+    found = in_order(replace(found, others={**found.others, "index": lost}))
+    assert (found.verdict, found.reasons, found.readings["bound"]) == (sure, ("as it was",), 3)
+    assert found.ranks == {"rank": 3, "index": rank, "mode": 3}
+    found.save(tmp_path / "run")
+    assert isthmus.load(tmp_path / "run").ranks == found.ranks
+    assert ranks_sentence(found) == (
+        "the targets act through 3 curved coordinates, move in 3 modes of the outputs. Combinations of the inputs "
+        "could not be counted: no network through them predicts held-out data."
+    )
+    alone = in_order(replace(found, others={"index": lost}, readings={}))
+    assert (alone.ranks["rank"], alone.readings) == (3, {})
+    beside = in_order(replace(lost, others={"rank": replace(found, others={}), "mode": found.others["mode"]}))
+    assert (beside.ranks["rank"], beside.others["rank"].verdict) == (3, sure)
+    counts = replace(lost, rank=0, readings={**lost.readings, "heldout_error": 0.0})  # of a constant target
+    assert in_order(replace(found, others={"index": counts})).ranks["rank"] == 0
+
+
+def test_an_answer_in_doubt_is_a_bound_and_said_to_be_in_doubt() -> None:
+    found = in_order(ranks_found((3, Verdict.CONFIDENT), index=(1, Verdict.DOUBTFUL)))
+    assert (found.ranks["rank"], found.readings["bound"], found.verdict) == (1, 1, Verdict.DOUBTFUL)
+    assert "(not sure: bottleneck rank, index rank)" in ranks_sentence(found)
+
+
+def test_a_rank_of_its_own_that_predicts_nothing_is_no_count_in_words() -> None:
+    lost = Verdict.TOO_FEW_DATA
+    own = in_order(ranks_found((0, lost), index=(2, Verdict.CONFIDENT), mode=(0, lost)))
+    assert ranks_sentence(own) == (
+        "the targets depend on 2 combinations of the inputs. Curved coordinates and modes of the outputs could not be "
+        "counted: no network through them predicts held-out data."
+    )
+    nothing = in_order(ranks_found((0, lost), index=(0, lost), mode=(0, lost)))
+    assert ranks_sentence(nothing).startswith(
+        "Combinations of the inputs, curved coordinates and modes of the outputs c"
+    )
 
 
 @pytest.mark.slow

@@ -141,16 +141,27 @@ class Discovery(Shown):
         return math.nan if told is None else float(told)
 
     @property
+    def is_counted(self) -> bool:
+        """Whether held-out rows are predicted through `rank` dimensions, better than by a constant or as a constant.
+
+        Else the search failed to count, and its rank, 0 as a rule, is no bound on the other ranks.
+        """
+        return not self.heldout_error >= 1 if self.rank else self.heldout_error == 0
+
+    @property
     def ranks(self) -> dict[str, int]:
         """The ranks that were found by their kind.
 
             rank <= min(index rank, mode rank)
 
-        for halves of which one is linear are halves; where the rank was read larger, theirs is the better answer. What
-        its own search read is `rank` of the discovery of that kind, whose reasons say that it is in doubt.
+        for halves of which one is linear are halves; where the rank was read larger, theirs is the better answer, also
+        one in doubt, but not one that `is_counted` says is none. What its own search read is `rank` of the discovery
+        of that kind, whose reasons say that it is in doubt.
         """
-        found = {self.kind: self.rank} | {kind: other.rank for kind, other in self.others.items()}
-        return found | ({RANK.name: min(found.values())} if RANK.name in found else {})
+        everything = {self.kind: self, **self.others}
+        found = {kind: one.rank for kind, one in everything.items()}
+        counts = [one.rank for kind, one in everything.items() if kind == RANK.name or one.is_counted]
+        return found | ({RANK.name: min(counts)} if RANK.name in found else {})
 
     @property
     def calibration(self) -> Calibration | None:

@@ -37,6 +37,7 @@ from isthmus.theory.linear_costs import least_kept_variance
 ENDS = ("measured", "low", "high")  # of an exponent
 _SAME = 1.02
 _NO_RATIO = 1e4  # from here on hardly anything is lost through the rank, and what is lost through one fewer is said
+_OF_TARGETS = {"index": "combinations of the inputs", "rank": "curved coordinates", "mode": "modes of the outputs"}
 FAR = 1e-3  # relative stationarity beyond which energies are rough
 
 
@@ -106,15 +107,23 @@ def ranks_sentence(found: Discovery) -> str:
     if not found.others:
         return ""
     ranks, everything = found.ranks, {found.kind: found, **found.others}
-    parts = [f"the targets depend on {RANK_KINDS['index'].counted(ranks['index'])}"] if "index" in ranks else []
-    if "rank" in ranks:
-        curved = "" if everything["rank"].is_linear else "curved "
+    known = {kind: one for kind, one in everything.items() if one.is_counted}
+    parts = [f"depend on {RANK_KINDS['index'].counted(ranks['index'])}"] if "index" in known else []
+    if "rank" in known:
+        curved = "" if known["rank"].is_linear else "curved "
         parts.append(f"act through {ranks['rank']} {curved}{'coordinate' if ranks['rank'] == 1 else 'coordinates'}")
-    if "mode" in ranks:
+    if "mode" in known:
         parts.append(f"move in {RANK_KINDS['mode'].counted(ranks['mode'])}")
-    unsure = [RANK_KINDS[kind].title for kind, one in everything.items() if one.verdict is not Verdict.CONFIDENT]
+    unsure = [RANK_KINDS[kind].title for kind, one in known.items() if one.verdict is not Verdict.CONFIDENT]
     doubt = f" (not sure: {', '.join(unsure)})" if unsure else ""
-    return f"{', '.join(parts)}{doubt}."
+    told = [f"the targets {', '.join(parts)}{doubt}."] if parts else []
+    lost = [many for kind, many in _OF_TARGETS.items() if kind in everything and kind not in known]
+    if lost:
+        each = f"{', '.join(lost[:-1])} and {lost[-1]}" if lost[1:] else lost[0]
+        told.append(
+            f"{each[0].upper()}{each[1:]} could not be counted: no network through them predicts held-out data."
+        )
+    return " ".join(told)
 
 
 def _limit(found: Discovery) -> str:
