@@ -84,8 +84,12 @@ def image_rows(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
 
 def are_pixels(names: xr.DataArray) -> bool:
-    """Whether columns are pixels of a picture by their names."""
-    return pixel_places([str(name) for name in names.values]) is not None
+    """Whether columns are pixels of a picture by their names, or by what they were in an array."""
+    return _places(names) is not None
+
+
+def _places(names: xr.DataArray) -> np.ndarray | None:
+    return pixel_places([str(name) for name in names.coords.get("pixel", names).values])
 
 
 @in_own_settings
@@ -94,7 +98,8 @@ def attribution_maps(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 
     Args:
         dataset: of `interpret` (dimensions "coordinate" and "input"; `attribution`), the inputs pixels by their names:
-            "row 2 column 5", with a band behind it, or "pixel_1_4". Of several bands the strongest is drawn.
+            "row 2 column 5", with a band behind it, or "pixel_1_4"; or by these in the coordinate "pixel", as those of
+            arrays are. Of several bands the strongest is drawn.
         ax: axes to draw into; new ones unless given.
 
     Returns:
@@ -143,7 +148,7 @@ def loading_maps(dataset: xr.Dataset, ax: Axes | None = None) -> Axes:
 def _maps(table: xr.DataArray, shades: LinearSegmentedColormap, ax: Axes, *, signed: bool = False) -> Axes:
     """Rows of a table as pictures beside and below each other, all in one scale of colours."""
     row, column = map(str, table.dims)
-    places = pixel_places([str(name) for name in table[column].values])
+    places = _places(table[column])
     if places is None:
         raise ValueError(f"{table.name} maps: need columns called as pixels, 'row 2 column 5'.")
     table = table.isel({row: slice(MOST_MAPS)})

@@ -1,7 +1,7 @@
 """The formats of files that hold tables: what reads each, in one registry. What is made of the columns: `files`."""
 
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -16,6 +16,7 @@ from isthmus.tasks.cells import CellProblem
 from isthmus.tasks.columns import ColumnError, check_present, input_columns
 from isthmus.tasks.dialects import TEXT_EXTENSIONS
 from isthmus.tasks.door import through_door
+from isthmus.tasks.input_columns import pixels_of
 from isthmus.tasks.large_tables import Inputs, LargeArray, LargeTable, large_table
 from isthmus.tasks.missing import complete_rows, filled
 from isthmus.tasks.names import checked_names, found_names
@@ -38,6 +39,7 @@ class Content:
         lines: where its rows stand, if it is text or a sheet.
         rows: which of the rows of the file these are; None for all.
         total: how many rows the file has, where some are left out.
+        pixels: what its columns are where they were pictures in an array, "row 2 column 5".
     """
 
     table: pd.DataFrame
@@ -45,6 +47,7 @@ class Content:
     lines: Lines | None = None
     rows: np.ndarray | None = None
     total: int = 0
+    pixels: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def complete(self, where: str) -> "Content":
         """Without the rows in which a cell is missing, of the targets as of the columns; a DataWarning counts them."""
@@ -67,12 +70,10 @@ class Content:
 
     def inputs(self, names: Sequence[str], where: str, problems: list[CellProblem], *, impute: bool) -> Inputs:
         """Some columns as numbers, and how each was made; what cannot be used is added to the problems."""
-        table = self.whole(names)
-        if not impute:
-            return input_columns(table, where, problems)
-        table, fills = filled(table, where)
+        table, fills = filled(self.whole(names), where) if impute else (self.whole(names), {})
         x, made = input_columns(table, where, problems)
-        return x, tuple(replace(column, filled=fills.get(column.source, "")) for column in made)
+        told = ((fills.get(column.source, ""), self.pixels.get(column.name, "")) for column in made)
+        return x, tuple(replace(c, filled=fill, pixel=pixel) for c, (fill, pixel) in zip(made, told, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +216,8 @@ def _read_arrays(path: Path, *, may_lack: bool) -> Content:
         say_flattened(x.shape, where)
         table = pd.DataFrame(_samples(x, where, may_lack=may_lack))
     table.columns = [f"c{i}" for i in range(1, table.shape[1] + 1)]
-    return Content(table) if y is None else Content(table, _targets(y, f"{path}, y", may_lack=may_lack))
+    targets = None if y is None else _targets(y, f"{path}, y", may_lack=may_lack)
+    return Content(table, targets, pixels=dict(zip(table.columns, pixels_of(x.shape), strict=False)))
 
 
 def _samples(array: np.ndarray, where: str, *, may_lack: bool) -> np.ndarray:

@@ -26,6 +26,7 @@ class Made(StrEnum):
 _SIGNS = {"", ".", ","}  # a run from before there was a record of them has none
 # of pictures in a folder, with a band behind it; of the digits of scikit-learn
 _PIXEL = re.compile(r"row (\d{1,6}) column (\d{1,6})(?: \w+)?|pixel_(\d{1,6})_(\d{1,6})")
+_STRIP = 16  # times as long as wide an array of rows is a series of a few channels, and no picture
 _KEPT = {Made.ONE_HOT: ("column", "value"), Made.PIXEL: ("column",)}
 
 
@@ -41,6 +42,7 @@ class InputColumn:
         value: that value, 1 where the cell is it and 0 elsewhere.
         decimal: the decimal sign of the numbers, where they were text and it was proven or said; else empty.
         filled: what stands in the place of a missing cell, where these were filled in; else empty.
+        pixel: "row 2 column 5" where it is that of a picture in an array, which gave it another name; else empty.
     """
 
     name: str
@@ -49,6 +51,7 @@ class InputColumn:
     value: str = ""
     decimal: str = ""
     filled: str = ""
+    pixel: str = ""
 
     @property
     def source(self) -> str:
@@ -60,7 +63,7 @@ def recorded(columns: Sequence[InputColumn]) -> tuple[dict[str, str], ...]:
     """The columns in terms of JSON, one entry for each input, without its name, which stands beside."""
     return tuple(
         {"made": c.made.value, **{name: getattr(c, name) for name in _KEPT.get(c.made, ())}}
-        | {name: value for name in ("decimal", "filled") if (value := getattr(c, name))}
+        | {name: value for name in ("decimal", "filled", "pixel") if (value := getattr(c, name))}
         for c in columns
     )
 
@@ -77,13 +80,32 @@ def columns_of(names: Sequence[str], record: object) -> tuple[InputColumn, ...] 
         assert isinstance(record, list | tuple)
         entries = [entry for entry in record if isinstance(entry, Mapping)]
         assert all(entry.get("decimal", "") in _SIGNS for entry in entries)
-        others = ("column", "value", "decimal", "filled")
+        others = ("column", "value", "decimal", "filled", "pixel")
         return tuple(
             InputColumn(name, Made(entry["made"]), *(str(entry.get(key, "")) for key in others))
             for name, entry in zip(names, entries, strict=True)
         )
     except (AssertionError, KeyError, ValueError) as error:
         raise DataError("the record of input columns in this run is damaged; run again.") from error
+
+
+def pixels_of(shape: Sequence[int]) -> tuple[str, ...]:
+    """What to call the pixels of an array (n, height, width) of grey pictures, flattened; none where it holds others.
+
+    >>> from isthmus.tasks.input_columns import pixels_of
+    >>> pixels_of((60, 2, 2)), pixels_of((60, 4))
+    (('row 1 column 1', 'row 1 column 2', 'row 2 column 1', 'row 2 column 2'), ())
+    """
+    sides = [int(side) for side in shape[1:] if side != 1]  # a band of its own may stand before or behind
+    if len(shape) < 3 or len(sides) != 2 or max(sides) > _STRIP * min(sides):  # noqa: PLR2004 - rows of pictures
+        return ()
+    return tuple(f"row {i} column {j}" for i in range(1, sides[0] + 1) for j in range(1, sides[1] + 1))
+
+
+def pixel_coordinate(columns: Sequence[InputColumn] | None, dimension: str) -> dict[str, tuple[str, list[str]]]:
+    """The coordinate "pixel" of a table of inputs along a dimension, where arrays gave them other names; else none."""
+    pixels = [column.pixel for column in columns or ()]
+    return {"pixel": (dimension, pixels)} if pixels and all(pixels) else {}
 
 
 def pixel_places(names: Sequence[str]) -> Int64[np.ndarray, "n 2"] | None:

@@ -17,7 +17,7 @@ from isthmus.tasks.arrays import NUMBERS_AT_ONCE, check_finite, in_parts
 from isthmus.tasks.cells import CellProblem, as_numbers
 from isthmus.tasks.columns import made_column, one_hot_as, said_columns
 from isthmus.tasks.door import through_door
-from isthmus.tasks.input_columns import InputColumn, Made
+from isthmus.tasks.input_columns import InputColumn, Made, pixels_of
 from isthmus.tasks.mapped import mapped, on_disk
 from isthmus.tasks.memory import check_memory, memory_limit
 from isthmus.tasks.parquet import as_series, opened_parquet, plain_columns, row_names, say_left_out
@@ -86,7 +86,7 @@ class LargeArray:
 
     def __init__(self, path: Path, array: np.ndarray, *, member: str = "") -> None:
         self.apart: pd.DataFrame | None = None
-        self._array = array.reshape(len(array), -1)
+        self._array, self._pixels = array.reshape(len(array), -1), pixels_of(array.shape)
         where = f"{path}, {member}" if member else str(path)
         say_flattened(array.shape, where)
         check_finite(self._array, where)
@@ -106,7 +106,10 @@ class LargeArray:
     def inputs(self, names: Sequence[str], where: str, problems: list[CellProblem], *, impute: bool) -> Inputs:
         """Mapped where they stand together as float64, else written."""
         places = [int(name[1:]) - 1 for name in names]
-        made = tuple(InputColumn(name) for name in names)
+        made = tuple(
+            InputColumn(name, pixel=self._pixels[place] if self._pixels else "")
+            for name, place in zip(names, places, strict=True)
+        )
         if self._array.dtype == np.float64 and places == list(range(places[0], places[-1] + 1)):
             return self._array[:, places[0] : places[-1] + 1], made
         parts = (part[:, places] for part in in_parts(self._array))

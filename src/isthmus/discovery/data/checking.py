@@ -30,7 +30,7 @@ from isthmus.tasks.arrays import (
     tensor_numbers,
 )  # fmt: skip
 from isthmus.tasks.foreign import in_memory
-from isthmus.tasks.input_columns import InputColumn, Made
+from isthmus.tasks.input_columns import InputColumn, Made, pixels_of
 from isthmus.tasks.mapped import is_on_disk
 from isthmus.tasks.memory import check_memory
 from isthmus.tasks.missing_codes import said_codes
@@ -126,6 +126,7 @@ def checked_data(
     for name, values in (("x", x), ("y", y)):
         if isinstance(values, Tensor):  # what is sparse or has no data is no array
             tensor_argument(values, f"discover({name})")
+    pixels = pixels_of(x.shape) if isinstance(x, np.ndarray | Tensor) else ()
     x, y = in_memory(x, y)
     everything = as_samples(x, "x")
     weight, kept = _weights_and_rows(sample_weight, len(everything))
@@ -133,7 +134,7 @@ def checked_data(
     is_told = columns is not None and isinstance(x, np.ndarray) and len(columns) == samples.shape[1]
     told = [column.name for column in columns or ()] if is_told else None
     inputs = checked_names(told, "discover(columns)") if told else _names(x, samples.shape[1], "x")
-    made = _made(x, inputs, columns)
+    made = _made(x, inputs, columns, pixels)
     check_enough(len(samples))
     if bool(constant_columns(samples).all()):
         raise DataError(f"discover(x): all {len(samples)} rows of x are identical; there is nothing to learn from.")
@@ -315,12 +316,16 @@ def _names(values: object, width: int, prefix: str) -> tuple[str, ...]:
     return checked_names(column_names(columns), f"discover({prefix.strip()})")
 
 
-def _made(x: object, names: Sequence[str], columns: Sequence[InputColumn] | None) -> tuple[InputColumn, ...]:
-    """How the inputs were made, as the caller knows it or as the types of a data frame say."""
+def _made(
+    x: object, names: Sequence[str], columns: Sequence[InputColumn] | None, pixels: Sequence[str]
+) -> tuple[InputColumn, ...]:
+    """How the inputs were made, as the caller knows it, the types of a data frame or the shape of an array say."""
     if columns:
         if [column.name for column in columns] != list(names):
             raise ValueError(f"discover(columns=...): needs one for each column of x, in order; got {len(columns)}.")
         return tuple(columns)
+    if pixels:
+        return tuple(InputColumn(name, pixel=pixel) for name, pixel in zip(names, pixels, strict=True))
     dtypes = getattr(x, "dtypes", None)
     kinds = [getattr(dtype, "kind", "f") for dtype in dtypes] if isinstance(dtypes, pd.Series) else ["f"] * len(names)
     return tuple(InputColumn(n, Made.BOOLEAN if k == "b" else Made.NUMERIC) for n, k in zip(names, kinds, strict=True))

@@ -20,6 +20,7 @@ from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected, jacobians
 from isthmus.tasks.arrays import as_samples, check_rows, check_same_length, column_names, counted, in_parts
 from isthmus.tasks.foreign import check_row_labels
+from isthmus.tasks.input_columns import pixel_coordinate
 from isthmus.theory.home import at_home
 
 ROWS = 1000  # rows at most for Jacobians and pairs of distances, drawn with a fixed seed
@@ -58,8 +59,8 @@ def interpret(
         Dimensions "coordinate" (1, 2, ...), "input" and, where asked for, "candidate" and "transform": `error_saved`
         (relative to the outputs' variance), `order` (1 for the coordinate that saves most on these samples; they stand
         in the order of the training rows), `attribution` (no units, 1 where the coordinate is that input),
-        `distance_correlation` (0 independent, 1 a similarity map), `symmetry_defect` (0 invariant). All are
-        *estimates*.
+        `distance_correlation` (0 independent, 1 a similarity map), `symmetry_defect` (0 invariant). Of
+        arrays of pictures (n, height, width) also what each input is, `pixel`: "row 2 column 5". All are *estimates*.
 
     Raises:
         ValueError: the rank is 0.
@@ -100,7 +101,11 @@ def interpret(
             "order": ("coordinate", order),
             "attribution": (("coordinate", "input"), attributions(found.encoder, found.inputs_of(samples))),
         },
-        coords={"coordinate": numbers, "input": list(found.input_names)},
+        coords={
+            "coordinate": numbers,
+            "input": list(found.input_names),
+            **pixel_coordinate(found.columns, "input"),
+        },
     )
     if candidates is not None and len(candidates):
         named = dict(zip(column_names(candidates), (values for _, values in candidates.items()), strict=True))

@@ -21,7 +21,7 @@ from isthmus.discovery.result import Discovery
 from isthmus.errors import DataError, ShapeError
 from isthmus.networks import FullyConnected, jacobians
 from isthmus.tasks.arrays import as_samples, check_same_length
-from isthmus.tasks.input_columns import columns_of
+from isthmus.tasks.input_columns import pixel_coordinate
 
 LEADING = ("gradient_direction", "gradient_share", "gradient_angle", "least_loss_angle")
 _DEPENDENT = 1e-10  # relative singular value below which rows of a half depend on each other
@@ -55,7 +55,7 @@ def straight_half(found: Discovery, x: ArrayLike | None = None, y: ArrayLike | N
         combinations by "output" `slope`: the share of each in the squared slopes along a direction. Where trainings
         on halves of the rows were recorded, `low` and `high` of each loading and the `cone` of each direction. By
         "leading", of what a search recorded in `Discovery.combinations`: `gradient_direction` ("column"),
-        `gradient_share`, `gradient_angle`, `least_loss_angle`.
+        `gradient_share`, `gradient_angle`, `least_loss_angle`. Of arrays of pictures `pixel`, see `interpret`.
         Attributes: `kind`, `standardised`. All are *estimates* of the task and *exact* for the returned map, but for
         the rows drawn.
 
@@ -191,6 +191,7 @@ def _table(found: Discovery, loading: Array | None, more: Variables, *, standard
     )
     logged = () if found.powers is None else found.powers.coordinates.is_logged if index else found.powers.target_logs
     sources = sources_of(found, names)
+    pixels = pixel_coordinate(found.columns, "column") if tuple(names) == found.input_names else {}
     half = xr.Dataset(
         {
             "loading": (("direction", "column"), loading),
@@ -199,7 +200,7 @@ def _table(found: Discovery, loading: Array | None, more: Variables, *, standard
             "is_logged": ("column", np.resize(np.array(logged or [False]), width)),
             **more,
         },
-        coords={"column": list(names)},
+        coords={"column": list(names), **pixels},
         attrs={"kind": found.kind, "standardised": int(standardised)},
     )
     if (recorded := _recorded(found)) is not None and "cone" in recorded:
@@ -217,8 +218,7 @@ def _table(found: Discovery, loading: Array | None, more: Variables, *, standard
 
 def sources_of(found: Discovery, names: Sequence[str]) -> list[str]:
     """Of each column that of the table which it is a value of, or itself."""
-    made = columns_of(found.input_names, found.settings.get("input_columns")) or ()
-    known = {column.name: column.source for column in made}
+    known = {column.name: column.source for column in found.columns or ()}
     return [known.get(name, name) for name in names]
 
 
