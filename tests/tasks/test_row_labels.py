@@ -12,6 +12,8 @@ import isthmus
 from isthmus import Limits
 from isthmus.errors import DataError, DataWarning
 from isthmus.tasks.foreign import check_row_labels
+from isthmus.training.batched.fit_batch import fit_batch
+from isthmus.training.solvers.solver import LBFGS, Adam
 
 LABELLED = pd.DataFrame({"a": range(4), "b": range(4)}, index=list("pqrs"))
 
@@ -64,11 +66,16 @@ def test_numbers_of_rows_say_nothing_of_rows_that_were_drawn(labels: Sequence[in
 
 def doors(folder: Path) -> dict[str, Callable[[pd.DataFrame, pd.DataFrame], object]]:
     """What takes inputs and targets row for row, as scikit-learn does, besides `discover`."""
+    network = isthmus.FullyConnected(5, 4, width=3, depth=2, seed=0)
+    leaky = isthmus.LeakyResNet(5, 4, width=6, depth=2, effective_depth=1.0, seed=0)
     arguments: dict[str, Any] = {"effort": "quick", "starts": 1, "ridge": 1e-2, "evaluations": 10}
     return {
-        "fit": lambda x, y: isthmus.fit(
-            isthmus.FullyConnected(5, 4, width=3, depth=2, seed=0), x, y, ridge=0.1, limits=Limits(evaluations=2)
-        ),
+        "fit": lambda x, y: isthmus.fit(network, x, y, ridge=0.1, limits=Limits(evaluations=2)),
+        "fit_batch": lambda x, y: fit_batch([network], x, y, ridges=[0.1], solver=(Adam(1), LBFGS(1))),
+        "diagnose": lambda x, y: isthmus.diagnose(network, x, y, ridge=0.1),
+        "scree": lambda x, y: isthmus.scree(network, x, y, ranks=[1]),
+        "forensics": lambda x, y: isthmus.forensics(network, x, y),
+        "leaky_diagnosis": lambda x, y: isthmus.leaky_diagnosis(leaky, x, y, ridge=1e-2),
         "report": lambda x, y: isthmus.report(discoveries.discovery(), folder / "page.html", x=x, y=y, pictures=[]),
         "regressor": isthmus.BottleneckRegressor(**arguments).fit,
         "classifier": lambda x, y: isthmus.BottleneckClassifier(**arguments).fit(x, y.iloc[:, 0] > 0),
@@ -76,7 +83,14 @@ def doors(folder: Path) -> dict[str, Callable[[pd.DataFrame, pd.DataFrame], obje
     }
 
 
-@pytest.mark.parametrize("door", ["fit", "report", "regressor", "classifier", "autoencoder"])
+DOORS = [
+    "fit", "fit_batch", "diagnose", "scree", "forensics", "leaky_diagnosis", "report", "regressor", "classifier",
+    "autoencoder",
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:leaky_diagnosis. the network is far:isthmus.errors.NumericalWarning")
+@pytest.mark.parametrize("door", DOORS)
 def test_rows_by_the_same_labels_in_another_order_are_said_where_position_counts(tmp_path: Path, door: str) -> None:
     take = doors(tmp_path)[door]
     x = pd.DataFrame(discoveries.inputs(40), columns=list(discoveries.INPUTS))

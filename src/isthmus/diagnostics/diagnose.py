@@ -27,6 +27,7 @@ from isthmus.errors import DataError
 from isthmus.networks.arguments import check_ridge, module_argument
 from isthmus.networks.devices import device_argument, made_on_cpu, on_device, with_gradients
 from isthmus.networks.network import penalised
+from isthmus.tasks.foreign import check_row_labels
 from isthmus.theory.inputs import Real
 from isthmus.training.limits import Limits, limits_argument
 from isthmus.training.losses import Loss, loss_argument
@@ -150,6 +151,7 @@ def diagnose(
         assert isinstance(x, Iterable)
         with undisturbed(network):  # loaders draw from it
             return _by_forward_passes(network, Stream.of_batches(x, limits), limits, hear, file)
+    check_row_labels(x, {"y": y}, in_order=False)
     samples = Samples.of(x)
     named = None if loss is None else loss_argument(loss, "diagnose")
     asked = _Asked(y, jacobians, None if ridge is None else float(ridge), named)

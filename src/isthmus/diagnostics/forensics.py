@@ -27,6 +27,7 @@ from isthmus.errors import DataError, ShapeError
 from isthmus.networks.arguments import module_argument, tensor_argument
 from isthmus.networks.devices import with_gradients
 from isthmus.networks.network import penalised, penalty_of
+from isthmus.tasks.foreign import check_row_labels
 from isthmus.theory.neural_collapse import NeuralCollapse, class_rank_bound, neural_collapse
 from isthmus.training.losses import Loss, loss_argument
 
@@ -98,6 +99,7 @@ def forensics(module: nn.Module, x: Inputs, y: Tensor, *, loss: str | Loss | Los
     'Forensics'
     """
     network = module_argument(module, "forensics(module, x, y)")
+    check_row_labels(x, {"y": y}, in_order=False)
     samples, y = Samples.of(x), tensor_argument(y, "forensics(module, x, y): y")
     if len(y) != samples.num:
         raise ShapeError(f"forensics(module, x, y): needs one row of y per row of x, {samples.num}; got {len(y)}.")

@@ -21,6 +21,7 @@ from isthmus.errors import DataError, NumericalWarning, ShapeError, outside
 from isthmus.networks import LeakyResNet
 from isthmus.networks.arguments import tensor_argument
 from isthmus.networks.departures import check_as_written
+from isthmus.tasks.foreign import check_row_labels
 from isthmus.theory import (
     critical_weights,
     rank_from_hamiltonian,
@@ -139,6 +140,7 @@ def leaky_diagnosis(
     4
     """
     of_data = loss_argument(loss, "leaky_diagnosis")
+    check_row_labels(x, {"y": y}, in_order=False)
     exact, inputs, targets = checked_copy(network, x, y, ridge, of_data)
     sums = leaky_sums(exact, inputs, targets, ridge=float(ridge), loss=of_data)
     critical = network.effective_depth * sums.by_momentum.mT

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Float
+from numpy.typing import ArrayLike
 from torch import Tensor, nn
 
 from isthmus.discovery.data.splitting import heldout_rows
@@ -15,6 +15,7 @@ from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import seed_argument, tensor_argument
 from isthmus.networks.devices import made_on_cpu
+from isthmus.tasks.foreign import check_row_labels
 from isthmus.training import fit
 from isthmus.training.solvers.solver import LBFGS
 
@@ -26,8 +27,8 @@ BEYOND = 3  # ranks after the gap that are tried when none are given
 @made_on_cpu
 def scree(
     result_or_module: Discovery | nn.Module,
-    x: Float[Tensor, "n d_in"] | None = None,
-    y: Float[Tensor, "n_y d_out"] | None = None,
+    x: ArrayLike | Tensor | None = None,
+    y: ArrayLike | Tensor | None = None,
     *,
     ranks: Iterable[int] | None = None,
     heldout: float | None = None,
@@ -40,8 +41,9 @@ def scree(
 
     Args:
         result_or_module: a `Discovery`, or a `FullyConnected` with its data.
-        x: samples as rows; not needed for a discovery.
-        y: targets; None takes what the network itself gives, so that the curve says how well it can be factored.
+        x: samples (n, d_in); not needed for a discovery.
+        y: targets (n, d_out); None takes what the network itself gives: how well it can be
+            factored.
         ranks: which; default 1 to 3 beyond the gap of its narrowest layer.
         heldout: share of rows held out, default 0.2.
         seed: of the split.
@@ -66,6 +68,7 @@ def scree(
         )
     if x is None:
         raise ValueError("scree(module, x): needs the data x that the network is cut on.")
+    check_row_labels(x, {"y": y}, in_order=False)
     network = result_or_module.rewritten(*result_or_module.written_layers()).double().requires_grad_(False)
     x = tensor_argument(x, "scree(module, x): x").double()
     target: Tensor = network(x) if y is None else tensor_argument(y, "scree(module, x, y): y").double()

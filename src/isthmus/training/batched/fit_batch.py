@@ -16,6 +16,7 @@ from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import check_ridge
 from isthmus.networks.departures import check_as_written
+from isthmus.tasks.foreign import check_row_labels
 from isthmus.training.batched.batch_solvers import BatchedLBFGS, Member, run_adam
 from isthmus.training.batched.batch_step import BatchedStep
 from isthmus.training.ending import finish
@@ -70,6 +71,7 @@ def fit_batch(
         raise ValueError(
             "fit_batch(networks): trains all parameters, but some are frozen (requires_grad=False). Use fit."
         )
+    check_row_labels(x, {"y": y}, in_order=False)
     inputs, data = checked_data(networks[0], x, y, loss_argument(loss, "fit_batch"), None)
     began = time.monotonic()
     with torch.no_grad():
