@@ -300,6 +300,37 @@ def test_what_fills_missing_cells_is_named_beside_other_problems(
     assert ("--drop-missing leaves rows of missing cells out, and --impute fills inputs." in err) is told
 
 
+@pytest.mark.parametrize("target", ["t", "apart.csv"])
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [([], "and --impute fills inputs."), (["--impute"], "instead of --impute, which fills inputs alone, and no")],
+    ids=["nothing", "impute"],
+)
+def test_a_missing_target_has_a_way_out_whatever_fills_inputs(
+    asked: list[str], told: str, target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """--impute had said of it that it is missing, and no more; of a file of targets nothing was said at all."""
+    (tmp_path / "d.csv").write_text("u,t\n" + "".join(f"{i},{'' if i == 7 else i * i}\n" for i in range(30)))
+    (tmp_path / "apart.csv").write_text("t,v\n" + "".join(f"{'' if i == 7 else i * i},{i}\n" for i in range(30)))
+    assert run(["discover", str(tmp_path / "d.csv"), "--target", target, "--out", str(tmp_path / "run"), *asked]) == 2
+    err = " ".join(capsys.readouterr().err.split())
+    assert "missing value or NaN in row 8" in err
+    assert f"Or --drop-missing leaves such rows out, {told}" in err
+
+
+CHOICES = {
+    "autoencode": (TargetChoice(autoencode=True), True), "a column": (TargetChoice(("c1",)), True),
+    "its y": (TargetChoice(("y",)), False), "one of y": (TargetChoice(("y2",)), False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("choice", "told"), CHOICES.values(), ids=CHOICES)
+def test_targets_of_an_npz_that_are_not_used_are_told(choice: TargetChoice, told: bool, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(25, 3))
+    np.savez(tmp_path / "both.npz", x=x, y=x[:, :2])
+    assert ("its y is not used" in str(read_rows(str(tmp_path / "both.npz"), choice).note)) is told
+
+
 @pytest.mark.slow
 def test_how_a_table_is_written_can_be_said_and_goes_with_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

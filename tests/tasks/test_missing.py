@@ -32,6 +32,21 @@ def test_rows_that_lack_something_are_left_out_aloud(path: Path) -> None:
     np.testing.assert_array_equal(task.target, [[1], [5]])
 
 
+@pytest.mark.parametrize("kind", ["column", "array y", "file"])
+def test_what_targets_lack_is_said_beside_the_column_that_lacks_most(kind: str, tmp_path: Path) -> None:
+    """Of a target that lacked a cell the column that lacked as many had been named alone."""
+    x, y = np.arange(60.0).reshape(30, 2), np.arange(30.0)
+    x[3:5, 1], y[7] = np.nan, np.nan
+    column = "b" if kind == "column" else "c2"
+    if kind == "column":
+        pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": y}).to_csv(tmp_path / "d.csv", index=False)
+    np.savez(tmp_path / "d.npz", x=x, **({"y": y} if kind == "array y" else {}))
+    np.save(tmp_path / "y.npy", y)
+    path = tmp_path / ("d.csv" if kind == "column" else "d.npz")
+    with pytest.warns(DataWarning, match=f"left out rows 4, 5, 8, .*; column '{column}' lacks 2, target 'y' lacks 1"):
+        read_table(path, target="y.npy" if kind == "file" else "y", options=DROP)
+
+
 def test_a_column_that_is_left_out_costs_no_rows(path: Path) -> None:
     with pytest.warns(DataWarning, match="left out rows 2, 5, in"):
         task = read_table(path, target="y", options=TableOptions(drop_missing=True, leave_out=("b", "s")))

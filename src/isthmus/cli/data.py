@@ -3,6 +3,7 @@
 Reading files and built-in tasks: `tasks`. Checking numbers: `tasks.arrays`, by way of `discover`.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from isthmus.cli.run_folder import builtin_name
 from isthmus.discovery.data.column_summary import column_summary
 from isthmus.errors import DataError
 from isthmus.tasks import Kind, Task, builtin
-from isthmus.tasks.array_files import is_archive
+from isthmus.tasks.array_files import is_archive, opened_arrays
 from isthmus.tasks.arrays import check_rows, listing
 from isthmus.tasks.files import columns_beside, read_table
 from isthmus.tasks.input_columns import InputColumn
@@ -22,6 +23,8 @@ from isthmus.tasks.names import names_in, quoted
 from isthmus.tasks.table_options import AS_IT_COMES, TableOptions
 from isthmus.tasks.written_units import WrittenUnits
 from isthmus.training.losses import CROSS_ENTROPY, Loss, known, loss_argument
+
+_OF_Y = re.compile(r"y\d*")  # the targets that an archive keeps apart, all or one; columns of arrays are c1, c2, ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +200,14 @@ def _table(data: str, choice: TargetChoice, groups: str | None, aside: Sequence[
 
 
 def _note(data: str, choice: TargetChoice, task: Task) -> str | None:
-    if choice != TargetChoice() or builtin_name(data) is not None:
+    if builtin_name(data) is not None:
         return None
+    if choice != TargetChoice():
+        return (
+            f"{data}: its y is not used; --target y (or --classes y) predicts it."
+            if _has_unused_y(data, choice)
+            else None
+        )
     if task.row_names and task.kind is Kind.CLASSIFICATION:
         shown = listing(map(quoted, task.y_names), "folder")
         return f"{data}: the {shown} are the classes of the pictures; --autoencode leaves them alone."
@@ -208,3 +217,12 @@ def _note(data: str, choice: TargetChoice, task: Task) -> str | None:
     num = task.x.shape[1]
     what_is = "the pictures are" if task.row_names else "the one column is" if num == 1 else f"all {num} columns are"
     return f"{data}: {what}, so {what_is} autoencoded (the rank of the data themselves)."
+
+
+def _has_unused_y(data: str, choice: TargetChoice) -> bool:
+    """Whether a file keeps targets apart, and something else was asked for."""
+    asked = (*choice.target, *filter(None, [choice.classes]))
+    if not is_archive(Path(data)) or (asked and all(_OF_Y.fullmatch(name) for name in asked)):
+        return False
+    with opened_arrays(Path(data)) as file:
+        return {"x", "y"} <= set(file.names)

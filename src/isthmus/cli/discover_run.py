@@ -161,13 +161,16 @@ def rows_of(request: DiscoverRequest, say: Callable[[str], None]) -> Rows:
             candidates=request.candidate_names, options=request.table_options,
         )  # fmt: skip
     except DataError as error:
-        column = error.__cause__
+        column = error if isinstance(error, ColumnError) else error.__cause__  # of a file of targets, or of DATA
         if not isinstance(column, ColumnError):
             raise
         ways = [] if column.is_missing else ["--leave-out NAME leaves a column out"]
-        if not (request.drop_missing or request.impute) and any(one.is_missing for one in column.problems):
+        if not request.drop_missing and any(one.is_missing for one in column.problems):
             what = "such rows" if column.is_missing else "rows of missing cells"
-            ways.append(f"--drop-missing leaves {what} out, and --impute fills inputs")
+            fills = "and --impute fills inputs"
+            if request.impute:
+                fills = "instead of --impute, which fills inputs alone, and no empty ones"
+            ways.append(f"--drop-missing leaves {what} out, {fills}")
         raise DataError(f"{error} Or {'; '.join(ways)}." if ways else str(error)) from error
     if named := loss_option(request.loss):
         rows = dataclasses.replace(rows, loss=named.name)

@@ -169,7 +169,7 @@ def _opened(
             apart = targets_of(chosen, content.names, content.apart, path, as_classes=bool(as_classes))
     if not options.drop_missing or not isinstance(content, Content):
         return content, apart
-    content = replace(content, apart=apart).complete(str(path))
+    content = replace(content, apart=apart).complete(str(path), found_names(chosen, content.names))
     return content, content.apart
 
 

@@ -49,11 +49,14 @@ class Content:
     total: int = 0
     pixels: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def complete(self, where: str) -> "Content":
-        """Without the rows in which a cell is missing, of the targets as of the columns; a DataWarning counts them."""
+    def complete(self, where: str, targets: Sequence[str] = ()) -> "Content":
+        """Without the rows in which a cell is missing, of the targets as of the columns; a DataWarning counts them.
+
+        `targets` are those among the columns.
+        """
         if self.apart is not None:
             check_same_length(len(self.table), len(self.apart), name=where)
-        rows = complete_rows(self.table, self.apart, where)
+        rows = complete_rows(self.table, self.apart, where, targets=targets)
         apart = None if self.apart is None else self.apart.iloc[rows].reset_index(drop=True)
         table = self.table.iloc[rows].reset_index(drop=True)
         places, total = rows if self.rows is None else self.rows[rows], self.total or len(self.table)

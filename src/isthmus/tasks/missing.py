@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import cast
 
 import numpy as np
@@ -11,11 +11,20 @@ import pandas as pd
 from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.arrays import counted, listing
 from isthmus.tasks.cells import as_number
+from isthmus.tasks.columns import MOST_TOLD
 from isthmus.tasks.names import quoted
 
 
-def complete_rows(table: pd.DataFrame, apart: pd.DataFrame | None, where: str) -> np.ndarray:
-    """The rows, from 0, in which no cell is missing; a DataWarning counts the others, and says which column costs most.
+def complete_rows(
+    table: pd.DataFrame, apart: pd.DataFrame | None, where: str, *, targets: Collection[str] = ()
+) -> np.ndarray:
+    """The rows, from 0, in which no cell is missing; a DataWarning counts the others, and says what they lack most.
+
+    Args:
+        table: the columns.
+        apart: targets beside them, or None.
+        where: the file.
+        targets: which of the columns are targets too; of these it is always said what they lack.
 
     Raises:
         DataError: there is none.
@@ -25,13 +34,21 @@ def complete_rows(table: pd.DataFrame, apart: pd.DataFrame | None, where: str) -
     if len(rows) == len(table):
         return rows
     counts = absent.to_numpy().sum(axis=0)
+    beside = [place >= table.shape[1] or name in targets for place, name in enumerate(absent.columns)]
     worst = int(counts.argmax())
-    most = f"column {quoted(absent.columns[worst])} lacks {counts[worst]}"
+    told = [worst, *(place for place in np.flatnonzero(beside & (counts > 0)).tolist() if place != worst)]
+    lacks = [
+        f"{'target' if beside[place] else 'column'} {quoted(absent.columns[place])} lacks {counts[place]}"
+        for place in told[:MOST_TOLD]
+    ]
     if not len(rows):
-        raise DataError(f"{where}: a cell is missing in each of the {len(table)} rows; {most}. Leave that column out.")
+        raise DataError(
+            f"{where}: a cell is missing in each of the {len(table)} rows; {lacks[0]}. Leave that column out."
+        )
     lost = np.setdiff1d(np.arange(len(table)), rows) + 1
     warnings.warn(
-        f"{where}: left out {listing(lost.tolist(), 'row')}, in which cells are missing, of {len(table)}; {most}.",
+        f"{where}: left out {listing(lost.tolist(), 'row')}, in which cells are missing, of {len(table)}; "
+        f"{', '.join(lacks)}.",
         DataWarning,
         stacklevel=outside(),
     )
