@@ -13,12 +13,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from isthmus.discovery.choices import ROWS_ENOUGH, ROWS_FOR_EACH
-from isthmus.discovery.data.checking import (
-    CheckedData,
-    checked_data,
-    groups_of_rows,
-    with_powers,
-)
+from isthmus.discovery.data.checking import CheckedData, checked_data, with_powers
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.files.storage import RESULT
@@ -35,6 +30,7 @@ from isthmus.networks.devices import CPU, device_argument
 from isthmus.tasks.foreign import check_row_labels
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.tasks.memory import check_memory
+from isthmus.tasks.weights_and_labels import groups_of_rows
 from isthmus.training import Limits
 from isthmus.training.limits import limits_argument
 from isthmus.training.losses import Loss

@@ -8,9 +8,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from isthmus.discovery.data.checking import checked_weights
 from isthmus.estimators.shell import FLOATS, Array, Bottleneck, Samples, plain
 from isthmus.tasks.foreign import check_row_labels
+from isthmus.tasks.weights_and_labels import checked_weights
 
 
 class BottleneckClassifier(ClassifierMixin, Bottleneck):

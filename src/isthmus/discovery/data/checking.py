@@ -1,7 +1,9 @@
-"""The arguments of `discover` turned into checked data and settings, before any work begins."""
+"""The arguments of `discover` turned into checked data and settings, before any work begins.
+
+Weights, groups and classes of rows: `tasks.weights_and_labels`.
+"""
 
 import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,12 +24,10 @@ from isthmus.tasks.arrays import (
     check_rows,
     check_same_length,
     chosen_rows,
-    column_names,
     constant_columns,
     counted,
     in_parts,
     listing,
-    tensor_numbers,
 )  # fmt: skip
 from isthmus.tasks.foreign import in_memory
 from isthmus.tasks.input_columns import InputColumn, Made, pixels_of
@@ -36,12 +36,13 @@ from isthmus.tasks.memory import check_memory
 from isthmus.tasks.missing_codes import said_codes
 from isthmus.tasks.names import checked_names, quoted
 from isthmus.tasks.seen_ranges import column_range
+from isthmus.tasks.weights_and_labels import checked_weights, class_numbers, names_of
+from isthmus.tasks.weights_and_labels import groups_of_rows as groups_of_rows
 from isthmus.training.losses import CROSS_ENTROPY, SQUARED, Loss, loss_argument
 from isthmus.training.losses.squared import Squared
 
 Array = NDArray[np.float64]
 LEAST_ROWS = 3
-TINY, HUGE = 1e-250, 1e250  # weights, between which no sum of them vanishes or overflows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +134,7 @@ def checked_data(
     samples, numbers = everything[kept], None if weight is None else np.arange(len(everything))[kept]
     is_told = columns is not None and isinstance(x, np.ndarray) and len(columns) == samples.shape[1]
     told = [column.name for column in columns or ()] if is_told else None
-    inputs = checked_names(told, "discover(columns)") if told else _names(x, samples.shape[1], "x")
+    inputs = checked_names(told, "discover(columns)") if told else names_of(x, samples.shape[1], "x")
     made = _made(x, inputs, columns, pixels)
     check_enough(len(samples))
     if bool(constant_columns(samples).all()):
@@ -146,7 +147,7 @@ def checked_data(
         kind.check(torch.from_numpy(samples), "discover(x)")
         return CheckedData(samples, samples, kind, "autoencoding", inputs, inputs, weight, made, numbers=numbers)
     if kind.classes:
-        labels, classes = _classes(y)
+        labels, classes = class_numbers(y)
         check_same_length(len(everything), len(labels))
         if weight is not None:
             present, labels = np.unique(labels[kept], return_inverse=True)
@@ -155,7 +156,7 @@ def checked_data(
     targets = _numbers_to_predict(y)
     check_same_length(len(everything), len(targets))
     kind.check(torch.from_numpy(targets), "discover(y)")
-    names = _names(y, targets.shape[1], "y")
+    names = names_of(y, targets.shape[1], "y")
     _check_spread(targets, names, "y")
     return CheckedData(samples, targets[kept], kind, "regression", inputs, names, weight, made, numbers=numbers)
 
@@ -227,93 +228,6 @@ def _numbers_to_predict(y: object) -> Array:
         if not any(isinstance(value, str) for value in np.asarray(y, dtype=object).flat):
             raise
         raise DataError(f"{error} To predict classes pass loss={CROSS_ENTROPY.name!r}.") from error
-
-
-def groups_of_rows(groups: ArrayLike | None, sample_weight: ArrayLike | None) -> ArrayLike | None:
-    """The group labels of the rows that `checked_data` keeps."""
-    if groups is not None and len(missing := np.atleast_1d(pd.isna(np.asarray(groups))).nonzero()[0]):
-        rows = listing((missing + 1).tolist(), "row")
-        raise DataError(f"discover(groups=...): has no label in {rows}. Give one to each row, or drop these rows.")
-    try:
-        np.unique(np.asarray(groups))
-    except TypeError:  # numbers and text, which have no common order
-        try:
-            groups = pd.factorize(np.asarray(groups))[0]
-        except (TypeError, ValueError):
-            raise DataError("discover(groups=...): needs one label per row, text or numbers.") from None
-    if groups is None or sample_weight is None:
-        return groups
-    labels, weights = np.asarray(groups), _weights(sample_weight)
-    if labels.shape != weights.shape:
-        raise DataError(f"discover(groups=...): needs one label per row, {len(weights)}; got shape {labels.shape}.")
-    return labels[weights > 0]
-
-
-def _weights(sample_weight: ArrayLike) -> Array:
-    is_tensor = isinstance(sample_weight, Tensor)
-    values = tensor_numbers(sample_weight, "discover(sample_weight=...)") if is_tensor else np.asarray(sample_weight)
-    if values.dtype.kind == "c":
-        raise DataError(f"discover(sample_weight=...): holds complex numbers ({values.dtype}).")
-    try:
-        return values.astype(np.float64)
-    except (TypeError, ValueError):
-        raise DataError(f"discover(sample_weight=...): holds {values.dtype}, not numbers.") from None
-
-
-def checked_weights(sample_weight: ArrayLike | None, num_rows: int) -> Array | None:
-    """Weights as float64 (n,), finite, non-negative and not all zero; None where none were given."""
-    if sample_weight is None:
-        return None
-    weights = _weights(sample_weight)
-    if weights.shape != (num_rows,):
-        raise DataError(
-            f"discover(sample_weight=...): needs one weight per row, {num_rows}; got shape {weights.shape}."
-        )
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if len(wrong):
-        where = listing((int(row) + 1 for row in wrong), "row")
-        raise DataError(
-            f"discover(sample_weight=...): needs finite weights >= 0, got {weights[wrong[0]]:g} in {where}."
-        )
-    if not weights.any():
-        raise DataError(
-            "discover(sample_weight=...): every weight is zero, so that no row is left. Give some rows a weight."
-        )
-    # divided by a power of two, which rounds nothing, where sums of them would overflow or vanish
-    largest = float(weights.max())
-    return weights if TINY < largest < HUGE else weights / math.ldexp(1.0, math.frexp(largest)[1] - 1)
-
-
-def _classes(y: ArrayLike) -> tuple[Array, tuple[str, ...]]:
-    """Class numbers and names, from labels or from one 0/1 column per class."""
-    values = tensor_numbers(y, "discover(y)") if isinstance(y, Tensor) else np.asarray(y)
-    if values.dtype.kind == "c":
-        raise DataError(f"discover(y): the labels are complex numbers ({values.dtype}). Give text or whole numbers.")
-    if values.ndim == 2 and values.shape[1] > 1:
-        names, numbers = _names(y, values.shape[1], "class "), values.argmax(1)
-        if set(np.unique(values).tolist()) - {0, 1} or bool((values.sum(1) != 1).any()):
-            raise DataError("discover(y, loss='cross_entropy'): needs labels (n,), or 0/1 columns with one 1 per row.")
-        present, numbers = np.unique(numbers, return_inverse=True)  # a class without rows cannot be learnt
-        return numbers.astype(np.float64), tuple(names[int(c)] for c in present)
-    if missing := np.flatnonzero([v is None or v != v for v in values.reshape(-1).tolist()]).tolist():
-        raise DataError(f"discover(y): the label is missing in {listing((r + 1 for r in missing), 'row')}. Fill it in.")
-    if values.dtype.kind == "f" and bool((values != np.round(values)).any()):
-        raise DataError("discover(y, loss='cross_entropy'): the labels are fractions; for numbers leave out loss.")
-    try:
-        classes, numbers = np.unique(values.reshape(-1), return_inverse=True)
-    except TypeError:
-        kinds = ", ".join(sorted({type(label).__name__ for label in values.reshape(-1).tolist()}))
-        raise DataError(f"discover(y): the labels are of several types, {kinds}. Make them all text.") from None
-    return numbers.astype(np.float64), checked_names(classes.tolist(), "discover(y)", what="class")
-
-
-def _names(values: object, width: int, prefix: str) -> tuple[str, ...]:
-    columns = getattr(values, "columns", None)
-    if isinstance(values, pd.Series) and values.name is not None and width == 1:
-        columns = (values.name,)
-    if columns is None:
-        return tuple(f"{prefix}{i}" for i in range(width))
-    return checked_names(column_names(columns), f"discover({prefix.strip()})")
 
 
 def _made(
