@@ -210,7 +210,7 @@ def test_to_go_back_takes_back_what_depth_said() -> None:
         setattr(search, one.name, "something else")
     search.state = before
     assert [getattr(search, one.name) for one in fields(SearchState)] == [None] * len(fields(SearchState))
-    assert {"over_depth", "deepest", "deep_scree"} <= {one.name for one in fields(SearchState)}
+    assert {*Search.__annotations__, "deepest", "deep_scree"} <= {one.name for one in fields(SearchState)}
 
 
 @pytest.mark.slow

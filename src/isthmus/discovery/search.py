@@ -62,6 +62,7 @@ class SearchState:
     decision: Decision
     scree_of_all: OfAllRows | None
     over_depth: OverDepth | None
+    left_over: Foretold | None
     deepest: Curve
     deep_scree: Curve
 
