@@ -1,13 +1,19 @@
 """What residuals still say of other combinations: linear and square ones are seen, chance and unequal rows are not."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import isthmus
 from isthmus import Limits, Verdict
 from isthmus.discovery.choices import FORETOLD
+from isthmus.discovery.data.problem import pose
+from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.evidence.leftovers import Foretold, foretold, held_against_leftovers, leftover
+from isthmus.discovery.factors import Factorisation
 from isthmus.discovery.findings import Decision
+from isthmus.training.losses import SQUARED
 
 RNG = np.random.default_rng(0)
 N, D = 400, 12
@@ -150,6 +156,30 @@ def test_of_many_rows_some_are_fitted_and_nothing_that_varies_is_no_error() -> N
     residuals = x[:, :1] * x[:, 1:]
     assert foretold(x[:4000], residuals[:4000], x[4000:], residuals[4000:]) > 0.9
     assert foretold(x[:40] * 0, residuals[:40] * 0, x[40:50] * 0, residuals[40:50] * 0) <= 1
+
+
+def test_what_rows_that_hardly_weigh_leave_over_is_not_asked() -> None:
+    """Rows of another law, of weight .001, had told a further dimension."""
+    x, odd = X[:, :3], X[:, 2] > 0.8
+    residuals = 0.1 * NOISE + np.outer(odd * X[:, 1], [3.0, -2.0])
+    weight = np.where(odd, 1e-6, 1.0)
+
+    def told(*weights: np.ndarray) -> float:
+        return foretold(x[:300], residuals[:300], x[300:], residuals[300:], *weights)
+
+    assert told() > FORETOLD
+    assert told(weight[:300], weight[300:]) < 0.1
+    assert told(np.full(300, 0.2), np.full(100, 7.0)) == pytest.approx(told())
+    weak = residuals + 0.3 * np.outer(X[:, 0], [1.0, 1.0])
+    few, many = np.flatnonzero(~odd[:300]), 300 + np.flatnonzero(~odd[300:])
+    alone = foretold(x[few], weak[few], x[many], weak[many])
+    beside = foretold(x[:300], weak[:300], x[300:], weak[300:], weight[:300], weight[300:])
+    assert beside == pytest.approx(alone, abs=0.01)
+    inputs, targets, held = Standardiser.of(x), Standardiser.of(residuals, total=True), np.arange(N) >= 300
+    nothing: Any = Factorisation(lambda x: x[:, :1], lambda z: 0 * z, 1, 1, 0.0)  # pyright: ignore[reportArgumentType]
+    for given, counts in ((None, True), (weight, False)):
+        problem = pose(x, residuals, held, loss=SQUARED, inputs=inputs, targets=targets, weight=given)
+        assert Foretold.of(nothing, problem).counts is counts
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,8 @@ class Foretold:
             e, e_held = y - halves.decoder(z), y_held - halves.decoder(z_held)
         arrays = [part.numpy() for part in (x, x_held, z, z_held, e, e_held)]
         x, x_held, z, z_held, e, e_held = arrays
-        return cls(foretold(x, e, x_held, e_held), foretold(z, e, z_held, e_held))
+        weights = [None if part is None else part.double().numpy() for part in (problem.weight, problem.weight_held)]
+        return cls(foretold(x, e, x_held, e_held, *weights), foretold(z, e, z_held, e_held, *weights))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,18 +147,28 @@ def held_against_leftovers(decision: Decision, left: Foretold | None, *, ridge: 
     return replace(decision, verdict=Verdict.DOUBTFUL, reasons=(doubt, *decision.reasons))
 
 
-def foretold(x: Array, residuals: Array, x_held: Array, residuals_held: Array) -> float:
+def foretold(
+    x: Array,
+    residuals: Array,
+    x_held: Array,
+    residuals_held: Array,
+    weight: Array | None = None,
+    weight_held: Array | None = None,
+) -> float:
     """Share of the variance of held-out residuals that kernel ridge regression on the others tells (*estimate*).
 
         1 - sum |e_held - K_held (K + a)^-1 e|^2 / sum |e_held - mean e|^2,   K_ij = exp(-w |x_i - x_j|^2 / d)
 
-    with columns of variance 1, and w and a of the least leave-one-out error on the rows that are fitted.
+    with columns of variance 1, and w and a of the least leave-one-out error on the rows that are fitted. Where rows
+    weigh r, in the mean 1, sums and means are weighted, and a is a / r.
 
     Args:
         x: inputs or coordinates (n, d) of the rows that are fitted.
         residuals: theirs (n, q).
         x_held: of the rows that are told.
         residuals_held: theirs.
+        weight: of the rows that are fitted, at least 0 (n,); None: all the same.
+        weight_held: of those that are told.
 
     Returns:
         At most 1; 0 or less where nothing is told.
@@ -165,21 +176,29 @@ def foretold(x: Array, residuals: Array, x_held: Array, residuals_held: Array) -
     Test: discovery/evidence/test_leftovers.
     """
     at = np.linspace(0, len(x) - 1, min(len(x), KERNEL_ROWS)).astype(int)
+    root, root_held = _roots(weight, len(x))[at], _roots(weight_held, len(x_held))
     centre, scale = x.mean(0), np.maximum(x.std(0), 1e-300)
     fitted, told = (x[at] - centre) / scale, (x_held - centre) / scale
-    e, mean = residuals[at] - residuals.mean(0), residuals.mean(0)
+    mean = np.average(residuals, axis=0, weights=weight)
+    e = (residuals[at] - mean) * root
     best, predicted = np.inf, np.zeros_like(residuals_held)
     for width in WIDTHS:
-        values, vectors = np.linalg.eigh(np.exp(-width * _mean_squares(fitted, fitted)))
+        values, vectors = np.linalg.eigh(np.exp(-width * _mean_squares(fitted, fitted)) * root * root.T)
         turned = vectors.T @ e
         for penalty in PENALTIES:
             kept = np.maximum(values, 0.0) / (np.maximum(values, 0.0) + penalty)
             left = (e - vectors @ (kept[:, None] * turned)) / (1 - np.square(vectors) @ kept)[:, None]
             if (error := float(np.square(left).sum())) < best:
                 dual = vectors @ (turned / (np.maximum(values, 0.0) + penalty)[:, None])
-                best, predicted = error, np.exp(-width * _mean_squares(told, fitted)) @ dual
+                best, predicted = error, np.exp(-width * _mean_squares(told, fitted)) @ (dual * root)
     off = residuals_held - mean
-    return 1 - float(np.square(off - predicted).sum()) / max(float(np.square(off).sum()), 1e-300)
+    missed, varied = (float(np.square(part * root_held).sum()) for part in (off - predicted, off))
+    return 1 - missed / max(varied, 1e-300)
+
+
+def _roots(weight: Array | None, rows: int) -> Array:
+    """Of weights of mean 1 (n, 1)."""
+    return np.ones((rows, 1)) if weight is None else np.sqrt(weight / weight.mean())[:, None]
 
 
 def _mean_squares(a: Array, b: Array) -> Array:
