@@ -18,6 +18,7 @@ from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.factorisation import Factorisation
 from isthmus.discovery.findings import Decision
 from isthmus.networks import FullyConnected
+from isthmus.tasks.arrays import NUMBERS_AT_ONCE
 from isthmus.theory import Verdict
 
 FLIPS = 60  # of the signs of all rows, which say what chance does
@@ -181,7 +182,7 @@ def foretold(
     fitted, told = (x[at] - centre) / scale, (x_held - centre) / scale
     mean = np.average(residuals, axis=0, weights=weight)
     e = (residuals[at] - mean) * root
-    best, predicted = np.inf, np.zeros_like(residuals_held)
+    best, chosen, dual = np.inf, WIDTHS[0], np.zeros_like(e)
     for width in WIDTHS:
         values, vectors = np.linalg.eigh(np.exp(-width * _mean_squares(fitted, fitted)) * root * root.T)
         turned = vectors.T @ e
@@ -189,9 +190,11 @@ def foretold(
             kept = np.maximum(values, 0.0) / (np.maximum(values, 0.0) + penalty)
             left = (e - vectors @ (kept[:, None] * turned)) / (1 - np.square(vectors) @ kept)[:, None]
             if (error := float(np.square(left).sum())) < best:
-                dual = vectors @ (turned / (np.maximum(values, 0.0) + penalty)[:, None])
-                best, predicted = error, np.exp(-width * _mean_squares(told, fitted)) @ (dual * root)
-    off = residuals_held - mean
+                best, chosen = error, width
+                dual = vectors @ (turned / (np.maximum(values, 0.0) + penalty)[:, None]) * root
+    off, at_once = residuals_held - mean, NUMBERS_AT_ONCE // KERNEL_ROWS
+    parts = [told[start : start + at_once] for start in range(0, len(told), at_once)]
+    predicted = np.concatenate([np.exp(-chosen * _mean_squares(part, fitted)) @ dual for part in parts])
     missed, varied = (float(np.square(part * root_held).sum()) for part in (off - predicted, off))
     return 1 - missed / max(varied, 1e-300)
 
