@@ -137,9 +137,13 @@ class Search:
             return filled_dimension(halves.encoder(torch.cat([self.problem.x, self.problem.x_held]).double()))
 
     def _left_over(self, rank: int) -> Foretold | None:
-        """How well inputs tell what is lost of held-out targets; None where it is next to nothing, or not known."""
+        """How well inputs tell what is lost of held-out targets; None where it is next to nothing, or not known.
+
+        Nor is it asked where inputs have no further dimension, or by a linear map, which leaves what is bent.
+        """
         problem, exact = self.problem, is_linear(self.readings, rank)
-        halves = None if exact or not problem.loss.is_quadratic else self._curved_halves(rank)
+        asked = not exact and problem.loss.is_quadratic and rank < problem.most_in
+        halves = self._curved_halves(rank) if asked else None
         if halves is None or not self.scree[rank].heldout_error > FORETOLD_ERROR:
             return None
         return Foretold.of(halves, problem)

@@ -1,6 +1,7 @@
 """What residuals still say of other combinations: linear and square ones are seen, chance and unequal rows are not."""
 
 import tracemalloc
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,12 +9,15 @@ import pytest
 
 import isthmus
 from isthmus import Limits, Verdict
+from isthmus.discovery import search as searching
 from isthmus.discovery.choices import FORETOLD
 from isthmus.discovery.data.problem import pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.evidence.leftovers import Foretold, foretold, held_against_leftovers, leftover
 from isthmus.discovery.factors import Factorisation
 from isthmus.discovery.findings import Decision
+from isthmus.discovery.halves import INDEX, RANK
+from isthmus.discovery.search import Search
 from isthmus.training.losses import SQUARED
 
 RNG = np.random.default_rng(0)
@@ -212,3 +216,38 @@ def test_a_rank_is_in_doubt_where_inputs_tell_more_than_its_coordinates(left: Fo
     assert found.rank == 2
     assert found.verdict is (Verdict.CONFIDENT if is_sure else Verdict.DOUBTFUL)
     assert is_sure or ("further dimension" in found.reasons[0] and "0.0003" in found.reasons[0])
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_asked"),
+    [
+        ({}, True),
+        ({"lost": 1e-3}, False),
+        ({"most_in": 2}, False),  # what two inputs tell, two coordinates could
+        ({"linear": True}, False),
+        ({"loss": SimpleNamespace(is_quadratic=False)}, False),
+        ({"classes": True}, False),
+        ({"kind": INDEX}, False),
+        ({"dimensions": 1}, False),
+    ],
+    ids=["asked", "exact", "all of the inputs", "linear", "other loss", "classes", "index", "fewer dimensions"],
+)
+def test_what_is_lost_is_asked_of_curved_coordinates_fewer_than_inputs(
+    changed: dict[str, Any], is_asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = {"lost": 2e-3, "most_in": 3, "linear": False, "loss": SQUARED, "classes": False, "kind": RANK} | changed
+    search: Any = Search.__new__(Search)
+    search.problem = SimpleNamespace(loss=told["loss"], most_in=told["most_in"], classes=told["classes"], x=None)
+    search.readings, search.scree = (
+        None,
+        {2: SimpleNamespace(heldout_error=told["lost"], dimensions=told.get("dimensions", 2))},
+    )
+    family = SimpleNamespace(written=str, network_of=str, middle=1)
+    search.size = SimpleNamespace(family=family, settings=SimpleNamespace(rank_kind=told["kind"]))
+    found = Foretold(0.9, 0.0)
+    monkeypatch.setattr(Foretold, "of", lambda *_: found)
+    monkeypatch.setattr(searching, "is_linear", lambda *_: told["linear"])
+    monkeypatch.setattr(searching, "cut_network", lambda *_, **__: "halves")
+    asked = search._left_over  # noqa: SLF001
+    assert asked(2) is (found if is_asked else None)
+    assert asked(1) is None  # nothing is known of it
