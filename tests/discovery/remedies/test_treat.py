@@ -9,6 +9,7 @@ from isthmus.discovery.remedies.deeper import BRIEF
 from isthmus.discovery.remedies.remedy import Case, Effort, Remedy, treat
 from isthmus.discovery.work.progress import silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner
+from isthmus.errors import NotConverged
 from isthmus.theory import Verdict
 
 NO_SAMPLE: Any = None
@@ -81,6 +82,23 @@ def test_a_sure_answer_is_held_against_what_looks_for_doubts_alone() -> None:
         treat(case, [Told("more", 10, 0.9), proof], budget=1000)
         assert applied(case) == done
         assert case.search.in_doubt is finds
+
+
+def test_a_remedy_whose_trainings_all_diverge_leaves_the_answer_from_before() -> None:
+    """That ended a discovery which had its answer."""
+
+    class Diverging(Told):
+        def apply(self, case: Case) -> str:
+            case.search, case.sample = a_case().search, "another"  # pyright: ignore[reportAttributeAccessIssue]
+            raise NotConverged("discover: every start diverged at every ridge")
+
+    case = a_case()
+    search = case.search
+    treat(case, [Diverging("first", 10, 0.9), Told("cure", 10, 0.1, cures=True)], budget=1000)
+    assert applied(case) == ["first", "cure"]
+    assert "diverged" in case.applied[0].words
+    assert case.search is search
+    assert case.sample is NO_SAMPLE
 
 
 def test_it_ends_when_nothing_is_in_doubt() -> None:

@@ -15,6 +15,7 @@ from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
+from isthmus.errors import NotConverged
 from isthmus.theory import Verdict
 
 SURENESS = (Verdict.TOO_FEW_DATA, Verdict.NO_SHARP_RANK, Verdict.DOUBTFUL, Verdict.CONFIDENT)
@@ -182,10 +183,15 @@ def treat(case: Case, remedies: Sequence[Remedy], *, budget: int) -> None:
         cost = remedy.cost(case)
         runner.tracker.begin(f"doubt {len(case.applied) + 1}, {remedy.name}", runner.tracker.left() + cost)
         sure, before = case.sureness, (case.search, case.sample, case.path, case.search.state)
-        words = remedy.apply(case)
+        try:
+            words, failed = remedy.apply(case), False
+        except NotConverged:
+            words, failed = "all that was trained diverged, so that the answer from before stands", True
         budget -= cost
-        if runner.out_of_time() and case.sureness <= sure:
+        late = not failed and runner.out_of_time() and case.sureness <= sure
+        if failed or late:
             case.search, case.sample, case.path, case.search.state = before  # the state is set on the search of before
+        if late:
             words += "; time was over before it settled anything, so that the answer from before stands"
         decision = case.search.decision
         case.applied.append(Applied(remedy.name, words, cost, decision.rank, decision.verdict))
