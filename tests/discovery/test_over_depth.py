@@ -14,6 +14,7 @@ from isthmus.discovery import discover
 from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.confidence import HeldOutCurve
+from isthmus.discovery.evidence.leftovers import Foretold
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_against, held_against_rows
 from isthmus.discovery.search import Search, SearchState
@@ -199,6 +200,34 @@ def test_a_first_answer_is_held_against_what_rows_fill(
     monkeypatch.setattr(Search, "filled", lambda *_: around)
     search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     assert search.decision.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("told", "around", "verdict", "is_asked"),
+    [
+        (0.9, 2.9, Verdict.DOUBTFUL, True),
+        (0.1, 2.9, Verdict.CONFIDENT, True),
+        (0.9, 1.0, Verdict.DOUBTFUL, False),
+    ],
+    ids=["told", "little", "in doubt before"],
+)
+def test_an_answer_of_regressions_is_held_against_what_it_loses_where_it_is_sure(
+    told: float, around: float, verdict: Verdict, is_asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = Search.__new__(Search)
+    runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=0))
+    search.problem, search.left_over = problem_of(np.eye(6), np.eye(6)), Foretold(1.0, 1.0)
+    search.runner, search.trained, search.scree = runner, None, {}  # type: ignore[assignment] # pyright: ignore
+    monkeypatch.setattr(Search, "_read", lambda *_: SURE)
+    monkeypatch.setattr(Search, "filled", lambda *_: around)
+    monkeypatch.setattr(Search, "_left_over", lambda *_: Foretold(told, 0.0))
+    search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    assert search.decision.verdict is verdict
+    assert search.left_over == (Foretold(told, 0.0) if is_asked else None)
+    assert any("smaller ridges" in reason for reason in search.decision.reasons) is (is_asked and told > 0.5)
+    search.below = True
+    search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    assert not any("smaller ridges" in reason for reason in search.decision.reasons)
 
 
 def test_to_go_back_takes_back_what_depth_said() -> None:

@@ -78,6 +78,7 @@ class Search:
     scree_of_all: OfAllRows | None = None  # what all rows, each held out once, say, where that was looked at
     over_depth: OverDepth | None = None  # what several depths said, once they were asked
     left_over: Foretold | None = None  # of targets, what a rank loses that was sure without this
+    below = False  # whether smaller ridges were searched, in vain
 
     def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, name: str = "") -> None:
         self.problem, self.runner, self.name = problem, runner, name
@@ -114,7 +115,7 @@ class Search:
         if not self.problem.autoencoding:
             decision = held_against_rows(decision, self.filled(decision.rank), who=COORDINATES, asked=asked)
             self.left_over = self._left_over(decision.rank) if decision.verdict is Verdict.CONFIDENT else None
-            decision = held_against_leftovers(decision, self.left_over, ridge=readings.ridge)
+            decision = held_against_leftovers(decision, self.left_over, ridge=readings.ridge, asked=self.below)
         elif self.over_depth is None and decision.verdict is Verdict.CONFIDENT:
             around = self.filled(decision.rank)
             closely = self.in_doubt or self.problem.d_in <= NARROW

@@ -1,4 +1,10 @@
-"""Whose columns may be scaled together: names that differ in numbers alone, variances that differ, many of them."""
+"""Whose columns may be scaled together: names that differ in numbers alone, variances that differ, many of them.
+
+When smaller ridges are searched, and believed.
+"""
+
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,7 +12,9 @@ import torch
 
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
-from isthmus.discovery.remedies.anew import are_numbered, are_unequal
+from isthmus.discovery.evidence.leftovers import Foretold
+from isthmus.discovery.remedies.anew import SmallerRidges, are_numbered, are_unequal
+from isthmus.discovery.settings import Settings
 from isthmus.training.losses import SQUARED
 
 
@@ -44,3 +52,60 @@ def test_the_rule_is_of_the_columns_and_not_of_their_unit() -> None:
     problem = autoencoded([1e-200] * 6 + [1e-202] * 10)
     assert are_unequal(problem)
     assert torch.isfinite(problem.x).all()
+
+
+def searched(rank: int, *errors: float, left: Foretold | None = None, settings: Settings | None = None) -> Any:
+    found = SimpleNamespace(
+        name="", decision=SimpleNamespace(rank=rank), readings=SimpleNamespace(heldout_error=(1.0, *errors)),
+        size=SimpleNamespace(settings=settings or Settings()), trained=SimpleNamespace(ridge=3e-3), left_over=left,
+        below=False, settled=0,
+    )  # fmt: skip
+    found.settle = lambda: setattr(found, "settled", found.settled + 1)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("left", "ridges", "answers"),
+    [
+        (Foretold(0.9, 0.0), None, True),
+        (Foretold(0.3, 0.0), None, False),
+        (None, None, False),
+        (Foretold(0.9, 0.0), (1e-3, 3e-4), False),
+    ],
+    ids=["further dimension", "little", "not asked", "ridges given"],
+)
+def test_smaller_ridges_answer_a_further_dimension_where_ridges_were_left_to_us(
+    left: Foretold | None, ridges: tuple[float, ...] | None, *, answers: bool
+) -> None:
+    settings = Settings() if ridges is None else Settings(ridges=ridges)
+    case: Any = SimpleNamespace(search=searched(2, 0.5, 0.02, left=left, settings=settings))
+    assert SmallerRidges().answers(case) is answers
+
+
+@pytest.mark.parametrize(
+    ("after", "is_believed"),
+    [
+        (searched(3, 0.5, 0.02, 0.009), True),
+        (searched(3, 0.5, 0.02, 0.011), False),
+        (searched(2, 0.5, 0.009), False),
+        (searched(1, 0.009), False),
+    ],
+    ids=["more", "more of which little is saved", "as many", "fewer"],
+)
+def test_more_dimensions_at_smaller_ridges_are_believed_where_they_lose_less_than_half(
+    after: Any, *, is_believed: bool
+) -> None:
+    before, asked = searched(2, 0.5, 0.02), list[Any]()
+    case: Any = SimpleNamespace(search=before, sample=None, path="a path")
+
+    def anew(_sample: object, settings: Settings, *, name: str) -> Any:
+        asked.extend((settings.ridges, name))
+        return after
+
+    case.anew = anew
+    words = SmallerRidges().apply(case)
+    assert asked == [pytest.approx((3e-3, 1e-3, 3e-4, 1e-4)), "below"]
+    assert case.search is (after if is_believed else before)
+    assert case.path is (None if is_believed else "a path")
+    assert ("no further dimension" in words) is not is_believed
+    assert (before.below, before.settled) == ((False, 0) if is_believed else (True, 1)), "so that it says so no more"

@@ -132,7 +132,7 @@ def leftover(
     return replace(found, least=LEFT_BENT) if columns is not None else found
 
 
-def held_against_leftovers(decision: Decision, left: Foretold | None, *, ridge: float) -> Decision:
+def held_against_leftovers(decision: Decision, left: Foretold | None, *, ridge: float, asked: bool = False) -> Decision:
     """A rank that is sure, in doubt where what it loses hangs on the inputs otherwise than through its coordinates.
 
     Five targets of two dimensions, and of a third of .2 to 1 % of their variance (a column, the product of two, a sine;
@@ -143,7 +143,7 @@ def held_against_leftovers(decision: Decision, left: Foretold | None, *, ridge: 
     doubt = (
         f"The inputs tell {left.by_inputs:.0%} of what is lost of held-out rows, these coordinates "
         f"{max(left.by_coordinates, 0.0):.0%}: there is a further dimension, too weak to pay for itself at ridge "
-        f"{ridge:g}. More rows, or smaller ridges, may show it."
+        f"{ridge:g}. More rows{'' if asked else ', or smaller ridges,'} may show it."
     )
     return replace(decision, verdict=Verdict.DOUBTFUL, reasons=(doubt, *decision.reasons))
 

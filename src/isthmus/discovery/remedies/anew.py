@@ -100,6 +100,8 @@ class SmallerRidges(Remedy):
         path = listing([f"{ridge:g}" for ridge in ridges], "ridge")
         more, errors = search.decision.rank, [_error(one) for one in (before, search)]
         if more <= before.decision.rank or errors[1] > errors[0] / 2:
+            before.below = True
+            before.settle()
             return f"searched at {path} too, which showed no further dimension"
         case.search, case.path = search, None
         return f"searched at {path}, where weaker dimensions pay for themselves: {100 * errors[1]:.2g} % is lost"
