@@ -1,6 +1,7 @@
 """Rows that are paired by position: labels that say otherwise are refused or said."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,24 @@ def test_labels_that_stand_beside_others_are_said(rows: Sequence[int], labels: S
     """Each side lost a row of its own, say: nothing had been said where one side numbers its rows."""
     with pytest.warns(DataWarning, match=rf"y: has {same} of the 8 row labels .* as they stand.*\.intersection\(y\.i"):
         check_row_labels(NUMBERED.set_axis(list(rows)), {"y": NUMBERED.set_axis(list(labels))})
+
+
+KINDS = {
+    "categories": pd.CategoricalIndex,
+    "ordered categories": partial(pd.CategoricalIndex, ordered=True),
+    "text": pd.Index,
+    "pairs": lambda labels: pd.MultiIndex.from_product([["p"], labels]),
+    "intervals": lambda labels: pd.IntervalIndex.from_breaks([*map(ord, [*labels, "z"])]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_labels_of_every_kind_are_held_against_each_other(kind: str) -> None:
+    """Those of categories, of which each side has its own, ended in an error of pandas."""
+    rows, labels = (KINDS[kind](list(letters)) for letters in ("abcdefgh", "bcdefghi"))
+    with pytest.warns(DataWarning, match="y: has . of the 8 row labels .* as they stand"):
+        check_row_labels(NUMBERED.set_axis(rows), {"y": NUMBERED.set_axis(labels)})
+    check_row_labels(NUMBERED.set_axis(rows), {"y": NUMBERED.set_axis(rows)})
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,10 @@ def _are_shifted(rows: pd.Index, labels: pd.Index, shared: int) -> bool:
     So they are where each side lost rows of its own. Those of rows that were drawn stand in no order.
     """
     is_sorted = rows.is_monotonic_increasing and labels.is_monotonic_increasing
-    return is_sorted and 2 * shared > len(rows) and shared > int(np.count_nonzero(rows == labels))
+    if not is_sorted or 2 * shared <= len(rows):
+        return False
+    # by place, as those of categories of their own refuse ==
+    return shared > int(np.count_nonzero(rows.get_indexer(labels) == np.arange(len(rows))))
 
 
 def _row_labels(x: object) -> "pd.Index | None":
