@@ -171,6 +171,11 @@ def test_what_does_not_fit_is_refused() -> None:
             interpret(known(), frame, candidates=candidates)
     named = interpret(known(), X, candidates={name: X[:, 0] for name in ("x", "in_order")})  # as arguments are
     assert named["candidate"].values.tolist() == ["x", "in_order"]
+    twice = pd.DataFrame(X[:, :2]).set_axis(["a", "a"], axis=1)
+    both = interpret(known(), X, candidates=twice)  # of the first nothing had been said
+    alone = interpret(known(), X, candidates={"a": X[:, 0], "b": X[:, 1]})
+    assert both["candidate"].values.tolist() == ["a", "a"]
+    np.testing.assert_array_equal(both["distance_correlation"], alone["distance_correlation"])
     for wrong in ({"candidates": X[:, :1]}, {"transforms": [abs]}, {"transforms": {"n": 3}}):
         with pytest.raises(TypeError, match=f"{[*wrong][0]}=...\\): needs"):
             interpret(known(), X, **wrong)  # pyright: ignore[reportArgumentType]

@@ -108,9 +108,9 @@ def interpret(
         },
     )
     if candidates is not None and len(candidates):
-        named = dict(zip(column_names(candidates), (values for _, values in candidates.items()), strict=True))
-        columns = [_correlations(name, values, coordinates) for name, values in named.items()]
-        table = table.assign_coords(candidate=list(named))
+        names = column_names(candidates)  # two may have one
+        columns = [_correlations(names[i], values, coordinates) for i, (_, values) in enumerate(candidates.items())]
+        table = table.assign_coords(candidate=names)
         table["distance_correlation"] = (("coordinate", "candidate"), np.stack(columns, 1))
     if transforms:
         defects = [symmetry_defect(found.encoder, transform, samples) for transform in transforms.values()]
