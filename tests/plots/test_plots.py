@@ -20,6 +20,7 @@ from isthmus.discovery import interpret
 from isthmus.discovery.choices import SLACK
 from isthmus.discovery.evidence.straight_halves import straight_half
 from isthmus.plots.style import INK, PALETTE, SIZE, SURFACE
+from isthmus.tasks.input_columns import pixel_places
 from isthmus.theory.comparison import in_nats
 
 SRC = Path(__file__).parents[2] / "src"
@@ -535,6 +536,14 @@ def test_a_spectrum_of_many_zeros_is_drawn_as_far_as_it_says_something(above: in
 def cells_of(ax: Axes) -> list[np.ndarray]:
     arrays = [mesh.get_array() for mesh in ax.collections if isinstance(mesh, QuadMesh)]
     return [np.ma.filled(array, np.nan) for array in arrays if array is not None]
+
+
+def test_a_few_pixels_of_a_map_are_no_picture() -> None:
+    """Two pixels had been drawn in a picture of 600,000,000."""
+    apart = [
+        ["pixel_0_0", f"pixel_{line}_{place}"] for line, place in ((20_000, 30_000), (999_999, 999_999), (999, 999))
+    ]
+    assert [pixel_places(names) is None for names in apart] == [True, True, False]
 
 
 def test_numbers_of_pixels_stand_where_the_pixels_do() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from isthmus.errors import DataError
+from isthmus.tasks.arrays import NUMBERS_AT_ONCE
 
 
 class Made(StrEnum):
@@ -27,6 +28,7 @@ _SIGNS = {"", ".", ","}  # a run from before there was a record of them has none
 # of pictures in a folder, with a band behind it; of the digits of scikit-learn
 _PIXEL = re.compile(r"row (\d{1,6}) column (\d{1,6})(?: \w+)?|pixel_(\d{1,6})_(\d{1,6})")
 _STRIP = 16  # times as long as wide an array of rows is a series of a few channels, and no picture
+_EMPTIEST = 10  # cells of a large picture for each column
 _KEPT = {Made.ONE_HOT: ("column", "value"), Made.PIXEL: ("column",)}
 
 
@@ -111,7 +113,8 @@ def pixel_coordinate(columns: Sequence[InputColumn] | None, dimension: str) -> d
 def pixel_places(names: Sequence[str]) -> Int64[np.ndarray, "n 2"] | None:
     """Line and place in it of each column, from 0, where all are pixels of a picture by their names; else None.
 
-    Bands of one pixel have one place. What is a single line is a profile, and no picture.
+    Bands of one pixel have one place. What is a single line is a profile, and no picture; nor are a few pixels far
+    apart, as of a map, whose picture would be empty and take gigabytes.
 
     >>> from isthmus.tasks.input_columns import pixel_places
     >>> pixel_places(["pixel_0_0", "pixel_0_1", "pixel_1_0"]).tolist()
@@ -122,4 +125,7 @@ def pixel_places(names: Sequence[str]) -> Int64[np.ndarray, "n 2"] | None:
     if not len(found) or len(places) < len(found):
         return None
     places = places - places.min(0)
-    return places if places.max(0).min() else None
+    height, width = (places.max(0) + 1).tolist()
+    return (
+        places if min(height, width) > 1 and height * width <= max(NUMBERS_AT_ONCE, _EMPTIEST * len(places)) else None
+    )
