@@ -11,12 +11,13 @@ import isthmus
 from isthmus import Limits
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.remedies import remedy, training
+from isthmus.discovery.remedies.anew import SmallerRidges
 from isthmus.discovery.remedies.remedy import Case
 from isthmus.discovery.remedies.training import Descent, LongerTraining, MoreStarts
 from isthmus.discovery.work.runner import UnitRunner
 from isthmus.discovery.work.unit import Unit
 
-TRAINS = (Descent, LongerTraining, MoreStarts)
+TRAINS = (Descent, LongerTraining, MoreStarts, SmallerRidges)
 
 
 @pytest.mark.slow
@@ -41,6 +42,7 @@ def test_a_key_stands_for_one_computation_whatever_is_done_about_doubts(
     monkeypatch.setattr(UnitRunner, "_results", recorded)
     # whatever start is drawn and however sure its answer: all that trains more is done, as often as it may be
     monkeypatch.setattr(training, "is_of_training", lambda _search: True)
+    monkeypatch.setattr(SmallerRidges, "answers", lambda *_: True)
     monkeypatch.setattr(remedy, "PASSES_THOROUGH", 400.0)  # 40 sufficed from 24 of 25 starts
     for name in ("settled", "idle"):
         monkeypatch.setattr(Case, name, property(lambda _case: False))
