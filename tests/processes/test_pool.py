@@ -116,21 +116,25 @@ def test_a_child_of_multiprocessing_ends_without_a_traceback(tmp_path: Path) -> 
 
 
 KILLED = """
-import os, signal
-from isthmus.processes.pool import Processes
-place = Processes(1).folder()
+import os, signal, sys
+from isthmus.processes.pool import Processes, nursery
+processes = Processes(1)
+place = processes.folder()
+worker = processes.submit(os.getpid).result()
 open(place.name + "/heard", "w").close()
 print(place.name, flush=True)
-os.kill(os.getpid(), signal.SIGTERM)
+for one in [worker, nursery()._process.pid] * int(sys.argv[1]) + [os.getpid()]:
+    os.kill(one, signal.SIGTERM)
 """
 
 
 @pytest.mark.slow
-def test_a_process_that_is_killed_leaves_no_temporary_folder(tmp_path: Path) -> None:
-    """SIGTERM, as of a batch system, runs neither `finally` nor atexit."""
+@pytest.mark.parametrize("everyone", [0, 1], ids=["alone", "all of a job"])
+def test_a_process_that_is_killed_leaves_no_temporary_folder(everyone: int, tmp_path: Path) -> None:
+    """SIGTERM, as of a batch system, which may tell all processes of a job, runs neither `finally` nor atexit."""
     (other := tmp_path / "isthmus-work-ffff-other").mkdir()
     done = subprocess.run(  # until the nursery too has let go of stderr
-        [sys.executable, "-c", KILLED],
+        [sys.executable, "-c", KILLED, str(everyone)],
         capture_output=True,
         text=True,
         env=os.environ

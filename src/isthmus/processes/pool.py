@@ -191,6 +191,7 @@ def bring_up(number: int, place: str, mark: str) -> None:
         mark: how the names of those begin that go with whoever began this one.
     """
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the system buries them
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a batch system tells all processes; this one tidies up behind them
     isthmus.provided(PRELOADED).load()
     door = socket.socket(fileno=number)
     try:
@@ -208,7 +209,8 @@ def bring_up(number: int, place: str, mark: str) -> None:
         except OSError:  # no room: whoever asked sees the way closed
             child = None
         if child == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            for heard in (signal.SIGCHLD, signal.SIGTERM):
+                signal.signal(heard, signal.SIG_DFL)
             door.close()
             _serve(Connection(files[0]))
         os.close(files[0])
