@@ -40,7 +40,10 @@ def test_what_targets_lack_is_said_beside_the_column_that_lacks_most(kind: str, 
     column = "b" if kind == "column" else "c2"
     if kind == "column":
         pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": y}).to_csv(tmp_path / "d.csv", index=False)
-    np.savez(tmp_path / "d.npz", x=x, **({"y": y} if kind == "array y" else {}))
+    elif kind == "file":
+        np.savez(tmp_path / "d.npz", x=x)
+    else:
+        np.savez(tmp_path / "d.npz", x=x, y=y)
     np.save(tmp_path / "y.npy", y)
     path = tmp_path / ("d.csv" if kind == "column" else "d.npz")
     with pytest.warns(DataWarning, match=f"left out rows 4, 5, 8, .*; column '{column}' lacks 2, target 'y' lacks 1"):

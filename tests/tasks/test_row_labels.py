@@ -83,7 +83,7 @@ def test_numbers_of_rows_say_nothing_of_rows_that_were_drawn(labels: Sequence[in
     check_row_labels(NUMBERED.set_axis(list(labels)), {"y": NUMBERED})
 
 
-def doors(folder: Path) -> dict[str, Callable[[pd.DataFrame, pd.DataFrame], object]]:
+def doors(folder: Path) -> dict[str, Callable[[Any, Any], object]]:
     """What takes inputs and targets row for row, as scikit-learn does, besides `discover`."""
     network = isthmus.FullyConnected(5, 4, width=3, depth=2, seed=0)
     leaky = isthmus.LeakyResNet(5, 4, width=6, depth=2, effective_depth=1.0, seed=0)
