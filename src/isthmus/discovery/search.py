@@ -140,10 +140,10 @@ class Search:
     def _left_over(self, rank: int) -> Foretold | None:
         """How well inputs tell what is lost of held-out targets; None where it is next to nothing, or not known.
 
-        Nor is it asked where inputs have no further dimension, or by a linear map, which leaves what is bent.
+        Nor is it asked where inputs or targets have no further one, or of a linear map, which leaves what is bent.
         """
         problem, exact = self.problem, is_linear(self.readings, rank)
-        asked = not exact and problem.loss.is_quadratic and rank < problem.most_in
+        asked = not exact and problem.loss.is_quadratic and rank < min(problem.most_in, problem.most_out)
         halves = self._curved_halves(rank) if asked else None
         if halves is None or not self.scree[rank].heldout_error > FORETOLD_ERROR:
             return None

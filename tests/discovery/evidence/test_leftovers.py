@@ -226,20 +226,41 @@ def test_a_rank_is_in_doubt_where_inputs_tell_more_than_its_coordinates(left: Fo
         ({}, True),
         ({"lost": 1e-3}, False),
         ({"most_in": 2}, False),  # what two inputs tell, two coordinates could
+        ({"most_out": 2}, False),  # and two targets are two dimensions at most
         ({"linear": True}, False),
         ({"loss": SimpleNamespace(is_quadratic=False)}, False),
         ({"classes": True}, False),
         ({"kind": INDEX}, False),
         ({"dimensions": 1}, False),
     ],
-    ids=["asked", "exact", "all of the inputs", "linear", "other loss", "classes", "index", "fewer dimensions"],
+    ids=[
+        "asked",
+        "exact",
+        "all of the inputs",
+        "all of the targets",
+        "linear",
+        "other loss",
+        "classes",
+        "index",
+        "fewer dimensions",
+    ],
 )
-def test_what_is_lost_is_asked_of_curved_coordinates_fewer_than_inputs(
+def test_what_is_lost_is_asked_of_curved_coordinates_fewer_than_inputs_and_targets(
     changed: dict[str, Any], is_asked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = {"lost": 2e-3, "most_in": 3, "linear": False, "loss": SQUARED, "classes": False, "kind": RANK} | changed
+    told = {
+        "lost": 2e-3,
+        "most_in": 3,
+        "most_out": 3,
+        "linear": False,
+        "loss": SQUARED,
+        "classes": False,
+        "kind": RANK,
+    } | changed
     search: Any = Search.__new__(Search)
-    search.problem = SimpleNamespace(loss=told["loss"], most_in=told["most_in"], classes=told["classes"], x=None)
+    search.problem = SimpleNamespace(
+        **{name: told[name] for name in ("loss", "most_in", "most_out", "classes")}, x=None
+    )
     search.readings, search.scree = (
         None,
         {2: SimpleNamespace(heldout_error=told["lost"], dimensions=told.get("dimensions", 2))},

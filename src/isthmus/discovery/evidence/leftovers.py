@@ -40,7 +40,7 @@ class Foretold:
 
     Attributes:
         by_inputs: share of its variance that the inputs tell;
-        by_coordinates: that the coordinates tell, which is how training ended.
+        by_coordinates: that the coordinates tell, which is how training ended; 0 where the inputs tell too little.
     """
 
     by_inputs: float
@@ -48,7 +48,7 @@ class Foretold:
 
     @property
     def counts(self) -> bool:
-        """Whether a further dimension tells most of it."""
+        """Whether a further dimension tells much of it."""
         return self.by_inputs - max(self.by_coordinates, 0.0) > FORETOLD
 
     @classmethod
@@ -61,7 +61,9 @@ class Foretold:
         arrays = [part.numpy() for part in (x, x_held, z, z_held, e, e_held)]
         x, x_held, z, z_held, e, e_held = arrays
         weights = [None if part is None else part.double().numpy() for part in (problem.weight, problem.weight_held)]
-        return cls(foretold(x, e, x_held, e_held, *weights), foretold(z, e, z_held, e_held, *weights))
+        by_inputs = foretold(x, e, x_held, e_held, *weights)
+        by_coordinates = foretold(z, e, z_held, e_held, *weights) if by_inputs > FORETOLD else 0.0  # else none counts
+        return cls(by_inputs, by_coordinates)
 
 
 @dataclass(frozen=True, slots=True)
