@@ -16,6 +16,7 @@ from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.evidence.leftovers import Foretold
 from isthmus.discovery.remedies.anew import SmallerRidges, are_numbered, are_unequal
 from isthmus.discovery.settings import Settings
+from isthmus.theory import Verdict
 from isthmus.training.losses import SQUARED
 
 
@@ -55,9 +56,16 @@ def test_the_rule_is_of_the_columns_and_not_of_their_unit() -> None:
     assert torch.isfinite(problem.x).all()
 
 
-def searched(rank: int, *errors: float, left: Foretold | None = None, settings: Settings | None = None) -> Any:
+def searched(
+    rank: int,
+    *errors: float,
+    left: Foretold | None = None,
+    settings: Settings | None = None,
+    verdict: Verdict = Verdict.DOUBTFUL,
+) -> Any:
     found = SimpleNamespace(
-        name="", decision=SimpleNamespace(rank=rank), readings=SimpleNamespace(heldout_error=(1.0, *errors)),
+        name="", decision=SimpleNamespace(rank=rank, verdict=verdict),
+        readings=SimpleNamespace(heldout_error=(1.0, *errors)),
         size=SimpleNamespace(settings=settings or Settings()), trained=SimpleNamespace(ridge=3e-3), left_over=left,
         below=False, settled=0,
     )  # fmt: skip
@@ -88,10 +96,11 @@ def test_smaller_ridges_answer_a_further_dimension_where_ridges_were_left_to_us(
     [
         (searched(3, 0.5, 0.02, 0.009), True),
         (searched(3, 0.5, 0.02, 0.011), False),
+        (searched(3, 0.5, 0.02, 0.009, verdict=Verdict.NO_SHARP_RANK), False),
         (searched(2, 0.5, 0.009), False),
         (searched(1, 0.009), False),
     ],
-    ids=["more", "more of which little is saved", "as many", "fewer"],
+    ids=["more", "more of which little is saved", "none that stands out", "as many", "fewer"],
 )
 def test_more_dimensions_at_smaller_ridges_are_believed_where_they_lose_less_than_half(
     after: Any, *, is_believed: bool

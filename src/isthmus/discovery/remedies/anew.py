@@ -92,14 +92,14 @@ class SmallerRidges(Remedy):
         return case.search.size.foresight.all
 
     def apply(self, case: Case) -> str:
-        """Search anew; more dimensions are believed that leave less than half of what was lost."""
+        """Search anew; more dimensions are believed that stand out and leave less than half of what was lost."""
         before = case.search
         settings = before.size.settings
         ridges = tuple(before.trained.ridge * share for share in SMALLER)
         search = case.anew(case.sample, replace(settings, ridges=ridges), name=f"{before.name}-below".lstrip("-"))
         path = listing([f"{ridge:g}" for ridge in ridges], "ridge")
         more, errors = search.decision.rank, [_error(one) for one in (before, search)]
-        if more <= before.decision.rank or errors[1] > errors[0] / 2:
+        if more <= before.decision.rank or errors[1] > errors[0] / 2 or sureness(search) < sureness(before):
             before.below = True
             before.settle()
             return f"searched at {path} too, which showed no further dimension"
