@@ -11,6 +11,7 @@ from torch import nn
 import discoveries
 from isthmus import diagnose
 from isthmus.diagnostics import Diagnosis
+from isthmus.discovery.choices import FORETOLD
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.reports.tables import cut_table
 from isthmus.reports.verdict import verdict_of, verdict_of_control
@@ -190,6 +191,15 @@ def test_where_no_rank_stands_out_none_has_a_probability() -> None:
         found = discoveries.discovery(verdict=verdict)
         assert found.probability is not None
         assert ("Probability" in said(verdict_of(found))) is (verdict is not Verdict.NO_SHARP_RANK)
+
+
+@pytest.mark.parametrize(("foretold", "is_told"), [(None, True), (FORETOLD, True), (FORETOLD + 0.01, False)])
+def test_a_rank_that_is_known_to_be_too_small_has_no_probability(foretold: float | None, *, is_told: bool) -> None:
+    """92 % was told of 2 beside the sentence that there is a further dimension; no task that was measured had such."""
+    found = discoveries.discovery(verdict=Verdict.DOUBTFUL)
+    told = replace(found, readings={**found.readings, "foretold": foretold})
+    assert (told.probability is not None) is is_told
+    assert ("Probability" in said(verdict_of(told))) is is_told
 
 
 def test_a_set_of_all_ranks_is_said_to_tell_nothing() -> None:

@@ -171,6 +171,7 @@ def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:
         "most_rank": findings.family.most_rank,
         "resample_share": None if np.isnan(findings.shares.resamples) else findings.shares.resamples,
         "start_share": findings.shares.starts,
+        **({} if findings.foretold is None else {"foretold": findings.foretold}),
     }
 
 

@@ -211,6 +211,7 @@ class Findings:
         halved: of a linear encoder, networks of the decided rank fitted to each of some halves of the rows.
         whole: the network that is returned where it is not the refined one: linear, or with a linear encoder, which is
             fitted to all rows, the held-out ones too.
+        foretold: how much more of what is lost the inputs tell than the coordinates do, where that was asked.
     """
 
     family: Family
@@ -226,6 +227,7 @@ class Findings:
     halved: Sequence[FullyConnected] = ()
     whole: FullyConnected | None = None
     deep: Minimum | None = None
+    foretold: float | None = None
 
     @property
     def errors(self) -> tuple[float, ...]:

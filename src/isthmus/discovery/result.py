@@ -12,6 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from isthmus.diagnostics import Diagnosis
+from isthmus.discovery.choices import FORETOLD
 from isthmus.discovery.data.new_rows import applied, new_rows
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.probability import Calibration, calibration
@@ -69,11 +70,12 @@ class Discovery(Shown):
             trained on), `rows` (that were trained on), `one_fewer` (error through one dimension fewer over the error at
             the rank), `ridge`, `resample_share` (share of 200 resamples of the held-out rows whose scree curve reads
             `rank`), `start_share` (share of the starts at the chosen ridge and its neighbours whose Jacobian has that
-            rank). The first is shown and does not decide; a small second is a doubt where rows are few. Of a sample
-            of many rows `unseen_error`, through `rank` dimensions on the others, on
-            which nothing was fitted or chosen. Of classes `accuracy_rank`, the least through which as many are told
-            apart as through any, within one standard error, from `accuracy_rank_low` to `accuracy_rank_high` on 95 % of
-            resampled rows (`discovery.held_out_once`). Of a leaky network also what its energies say, see
+            rank). The first is shown and does not decide; a small second is a doubt where rows are few. Of a regression
+            that nothing else leaves in doubt `foretold`, how much more of what is lost the inputs tell than the
+            coordinates (`discovery.evidence.leftovers`). Of a sample of many rows `unseen_error`, through `rank`
+            dimensions on the others, on which nothing was fitted or chosen. Of classes `accuracy_rank`, the least with
+            which as many are told apart as with any, within one standard error, from `accuracy_rank_low` to
+            `accuracy_rank_high` on 95 % of resampled rows (`discovery.held_out_once`). Of a leaky network also what its energies say, see
             `discovery.assembly`.
         control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
         depth_path: the rank as a function of depth, if it was asked for.
@@ -167,11 +169,12 @@ class Discovery(Shown):
     def calibration(self) -> Calibration | None:
         """What tasks of known rank say of such an answer; None where too few of this kind were measured, or it is 0.
 
-        Nothing is known under another loss than the usual one, of a search that the time limit cut short, nor of a
-        series: the tasks had independent rows.
+        Nothing is known under another loss than the usual one, of a search that the time limit cut short, of a
+        series: the tasks had independent rows; nor of a rank that is known to be too small.
         """
         usual = usual_loss(classes=self.task == "classification").name
         is_as_measured = self.loss.name == usual and CUT_SHORT not in self.warnings and not self.settings.get("ordered")
+        is_as_measured &= float(self.readings.get("foretold") or 0.0) <= FORETOLD
         return calibration(self.kind, self.task, self.readings) if self.rank and is_as_measured else None
 
     @property

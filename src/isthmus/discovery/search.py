@@ -168,7 +168,7 @@ class Search:
             shares=self._shares(rank, trained, self.scree), starts=trained.starts, curves=trained.curves,
             scree=self.scree, warnings=self.size.warnings, linear=linear, halved=self._halved(rank, linear=linear),
             deep=self.deepest.get(rank) if self.over_depth and self.over_depth.rank == rank else None,
-            whole=self._whole(rank, linear=linear),
+            whole=self._whole(rank, linear=linear), foretold=self.left_over.more if self.left_over else None,
         )  # fmt: skip
 
     def _halved(self, rank: int, *, linear: bool) -> list[FullyConnected]:

@@ -73,6 +73,7 @@ _READINGS = {
     "linear_rank": "rank a linear map needs for the same error",
     "one_fewer": "error with one dimension fewer / error",
     "ridge": "ridge chosen",
+    "foretold": "share of what is missed that the inputs tell and the coordinates do not",
     "most_rank": "rank that no map of these inputs to these targets exceeds",
     "resample_share": "share of resampled held-out rows that read the rank",
     "start_share": "share of starts that read the rank",

@@ -47,9 +47,14 @@ class Foretold:
     by_coordinates: float
 
     @property
+    def more(self) -> float:
+        """What a further dimension tells."""
+        return self.by_inputs - max(self.by_coordinates, 0.0)
+
+    @property
     def counts(self) -> bool:
-        """Whether a further dimension tells much of it."""
-        return self.by_inputs - max(self.by_coordinates, 0.0) > FORETOLD
+        """Whether that is much."""
+        return self.more > FORETOLD
 
     @classmethod
     def of(cls, halves: Factorisation[FullyConnected], problem: Problem) -> "Foretold":
