@@ -75,8 +75,8 @@ class Discovery(Shown):
             coordinates (`discovery.evidence.leftovers`). Of a sample of many rows `unseen_error`, through `rank`
             dimensions on the others, on which nothing was fitted or chosen. Of classes `accuracy_rank`, the least with
             which as many are told apart as with any, within one standard error, from `accuracy_rank_low` to
-            `accuracy_rank_high` on 95 % of resampled rows (`discovery.held_out_once`). Of a leaky network also what its energies say, see
-            `discovery.assembly`.
+            `accuracy_rank_high` on 95 % of resampled rows (`discovery.held_out_once`). Of a leaky network also what its
+            energies say, see `discovery.assembly`.
         control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
         depth_path: the rank as a function of depth, if it was asked for.
         combinations: of an index rank, the loadings of its combinations, how far they scatter, and exponents where
