@@ -23,9 +23,7 @@ LEFT_OVER = 0.05  # share of what is left over that other combinations must expl
 LEFT_BENT = 0.2  # the same of linear maps: of 60 whose combination is bent at most .078, of 240 others none
 LEFT_OVER_ERROR = 0.01  # held-out error below which noise hides nothing, and what is left over is how training ends
 LEFT_OVER_SURE = 6.0  # standard deviations above chance: 36 exact fits reach 2.0, model B read 1 for 2 has 7.7 to 26
-FORETOLD = (
-    0.2  # more of what is lost that inputs tell than coordinates do: 70 right answers at most .05, a weak one .25
-)
+FORETOLD = 0.2  # more of what is lost that inputs tell than coordinates: of 70 right answers at most .05, else .25
 FORETOLD_ERROR = 1e-3  # held-out error below which what is left over is how training ends
 SMALLER = (1.0, 1 / 3, 0.1, 1 / 30)  # of the chosen ridge, where weaker dimensions are looked for
 UNEVEN = 0.33  # median loss of rows over the mean, below which few lose most: chains .27 and .28, planes .40 to .54
