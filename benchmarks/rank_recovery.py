@@ -35,6 +35,7 @@ issue6     drawn from 602408e: 216 of 216 right, 202 confident (relu 67 of 72, l
            largest cases ran at f3f32f2, the others at 602408e. Every ninth of them by size once more at 90fac4c, on
            another Xeon (2.6 GHz, three to four pieces of work on two cores): 24 of 24, 23 confident, median 13.3 s
            Drawn from and at e4fce64, on an EPYC: 216 of 216, 211 confident (relu 69, leaky 71, tanh 71), median 7.1 s
+           Every third drawn from and at cce4d82: 72 of 72, 70 confident, 7.5 s
 bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 7 for 8, from 321 and 418 samples, have
            no sharp rank. Drawn anew (from the whole hash f3f32f27626c64c57196e9c550e338ddbaf8d508) at 0909a6e, on the
            other Xeon: 79 of 80, 66 confident, median 10.1 s; 7 for 8, from 320 samples, has no sharp rank
@@ -44,10 +45,13 @@ bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 
            Every fourth drawn from aa75cf3, at a13b108: 20 of 20, 18 confident, median 6.1 s, where 1e34721 had 19, 19
            and 12.2 s (median of the ratios .54); 6 and 7 are in doubt
            Drawn from and at 59a7fc4: 80 of 80 right, 74 confident, the six in doubt of rank 6 (two), 7 (three) and 8
+           Drawn from and at 19b1385: 80 of 80 right, 78 confident, median 6.2 s
 targets    drawn from and at 14452e1, the 32 smallest of 52, on an EPYC without AVX-512: 30 right, 22 confident, median
            20.2 s (8.8 s the confident ones); 5 for 4 and 3 for 2 in doubt. Six were asked over depth: four that had
            read one too many are right, two with confidence
            Every second drawn from 59a7fc4, at it: 25 of 26 right, 19 confident, 9.1 s; 4 for 3 is in doubt
+           Drawn from and at 19b1385: 50 of 52 right, 41 confident, 6.4 s; 5 for 4 in doubt, and one wrong without a
+           warning, 2 for 3, whose third component has 1.1 % of the variance: in doubt since c5bcd3b
 few        drawn from 4e2a1099, on an EPYC: 44 of 60 right, 32 confident, median 15.1 s; at that commit 4 of the 26
            smallest were wrong without a warning. Thresholds were chosen by these, so every second was drawn anew from
            be323ec9 and measured there: 23 of 30 right, 21 confident, none wrong without a warning, median 8.4 s
@@ -57,6 +61,7 @@ few-kinds  drawn from fb67d123: of 54 with a rank 33 right and 19 confident (one
            classes 3 of 12 and 3), two tables of classes wrong without a warning, which are in doubt since
            Drawn from and at 59a7fc4: 33 of 54 right, 14 confident (one target 17 of 27 and 10, planes 13 of 15 and 4,
            classes 3 of 12 and none), one target wrong without a warning, 1 for 2 in 41 rows, in doubt since aa6856c8
+           Drawn from and at 19b1385: 34 of 54 right, 9 confident, none wrong without a warning
 index      the smaller of two draws, from fb67d123 and d0856573: 94 of 105 right, 85 confident, three wrong without a
            warning, each one too few, 418 to 481 rows, 19.1 s; the three are in doubt since 168d0483. Drawn anew from
            that and measured there: 47 of 54 right, 39 confident, none wrong without a warning, 21.6 s
@@ -72,6 +77,10 @@ kuramoto   drawn from 010bf03, on the other Xeon: 5 of 5 right, all confident, m
            Drawn from a3c47d0, at 44c0e31, on an EPYC: 5 of 5, all confident, median 56.8 s (one fewer trained long too)
 planes     drawn from a3c47d0, by --every 2 and not to the end: 12 of 12 right, 8 confident, 33 to 258 s
            Every fourth drawn from and at 59a7fc4: 10 of 10 right, 8 confident, median 55.0 s (23 to 240)
+           Every second drawn from and at 19b1385: 19 of 20 right, 16 confident, none wrong without a warning, 58.0 s
+pictures   every third drawn from and at 19b1385: 3 of 7 right, all confident (ellipse, two bobs twice), the others in
+           doubt: circle 3 (2), double pendulum 3 and 3 (4), disk 4 (2); 122 s
+none       the 20 smallest drawn from and at 19b1385: none confident
 flows      drawn from a3c47d0, at 4ff5f94: six Lorenz systems 12, in doubt (confident before), 150 s; four 8, in doubt;
            waves of length 44 16 without a sharp rank (18), 589 s; spiral 2, in doubt
            Drawn from and at 59a7fc4, the first five, all in doubt: spirals 2 and 2, Lorenz systems 8 and 12, waves of
