@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 
 from isthmus.discovery import discover
+from isthmus.discovery import search as searching
 from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.confidence import HeldOutCurve
@@ -121,6 +122,26 @@ def path_table(objectives: list[list[float]]) -> xr.Dataset:
     )
 
 
+HALVES = {2: minimum(heldout_error=0.01, rank=2)}
+SHALLOW = Decision(5, Verdict.DOUBTFUL, ("They differ.",))
+
+
+def before_depth(monkeypatch: pytest.MonkeyPatch, *, autoencoding: bool, around: float) -> Search:
+    """A search whose shallow answer is in doubt and whose deepest networks keep two coordinates."""
+    search = Search.__new__(Search)
+    size: Any = SimpleNamespace(scree_curve=lambda _deepest, name: HALVES)  # noqa: ARG005
+    runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=5))
+    search.size, search.runner = size, runner
+    search.problem = replace(problem_of(np.eye(6), np.eye(6)), autoencoding=autoencoding)
+    search.scree, search.readings, search.decision = {}, FLAT, SHALLOW
+    monkeypatch.setattr(Search, "_held_out", lambda *_: HeldOutCurve.__new__(HeldOutCurve))
+    monkeypatch.setattr(HeldOutCurve, "errors", lambda *_: [1.0, 0.5, 0.01])
+    monkeypatch.setattr(HeldOutCurve, "train_errors", lambda *_: {2: 0.008})
+    monkeypatch.setattr(Search, "_medians", lambda *_: {2: 0.7})
+    monkeypatch.setattr(Search, "filled", lambda *_: around)
+    return search
+
+
 @pytest.mark.parametrize(
     ("autoencoding", "moves", "around", "is_believed"),
     [(True, False, 1.9, True), (True, True, 1.9, False), (False, True, 1.9, True), (False, True, 2.6, False),
@@ -129,26 +150,32 @@ def path_table(objectives: list[list[float]]) -> xr.Dataset:
 def test_a_rank_that_still_moves_with_depth_is_believed_only_where_coordinates_fill_as_many_dimensions(  # noqa: PLR0913
     autoencoding: bool, moves: bool, around: float, is_believed: bool, monkeypatch: pytest.MonkeyPatch  # noqa: FBT001
 ) -> None:  # fmt: skip
-    halves = {2: minimum(heldout_error=0.01, rank=2)}
-    shallow = Decision(5, Verdict.DOUBTFUL, ("They differ.",))
-    search = Search.__new__(Search)
-    size: Any = SimpleNamespace(scree_curve=lambda _deepest, name: halves)  # noqa: ARG005
-    runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=5))
-    search.size, search.runner = size, runner
-    search.problem = replace(problem_of(np.eye(6), np.eye(6)), autoencoding=autoencoding)
-    search.scree, search.readings, search.decision = {}, FLAT, shallow
-    monkeypatch.setattr(Search, "_held_out", lambda *_: HeldOutCurve.__new__(HeldOutCurve))
-    monkeypatch.setattr(HeldOutCurve, "errors", lambda *_: [1.0, 0.5, 0.01])
-    monkeypatch.setattr(HeldOutCurve, "train_errors", lambda *_: {2: 0.008})
-    monkeypatch.setattr(Search, "_medians", lambda *_: {2: 0.7})
-    monkeypatch.setattr(Search, "filled", lambda *_: around)
+    search = before_depth(monkeypatch, autoencoding=autoencoding, around=around)
     path = DepthPath.of(path_table([[9.0, 9.0, 9.0], [2.0, 3.0 if moves else 1.0, 1.0], [1.0, 2.0, 3.0]]))
     assert (path.deep_rank, path.moves) == (2, moves)
     assert search.believe(path, {2: minimum(rank=2)}, name="deep") == is_believed
-    assert (search.decision is shallow, search.over_depth is None) == (not is_believed, not is_believed)
+    assert (search.decision is SHALLOW, search.over_depth is None) == (not is_believed, not is_believed)
     assert not (moves and is_believed) or "still moves with depth" in search.decision.reasons[0]
     assert (search.readings.medians, search.readings.train_error) == ({2: 0.7}, {2: 0.008})
-    assert search.scree == halves, "its halves may still be the better ones"
+    assert search.scree == HALVES, "its halves may still be the better ones"
+
+
+@pytest.mark.parametrize(
+    ("autoencoding", "left", "verdict"),
+    [(False, 0.9, Verdict.DOUBTFUL), (False, 0.0, Verdict.CONFIDENT), (True, 0.9, Verdict.CONFIDENT)],
+)
+def test_targets_through_what_depth_decides_are_asked_for_a_further_dimension_too(
+    autoencoding: bool,  # noqa: FBT001
+    left: float,
+    verdict: Verdict,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    search = before_depth(monkeypatch, autoencoding=autoencoding, around=1.9)
+    monkeypatch.setattr(searching, "decide_over_depth", lambda *_: Decision(2, Verdict.CONFIDENT, ("Depth says 2.",)))
+    monkeypatch.setattr(Search, "_left_over", lambda *_: Foretold(left, 0.0))
+    path = DepthPath.of(path_table([[9.0, 9.0, 9.0], [2.0, 1.0, 1.0], [1.0, 2.0, 3.0]]))
+    assert search.believe(path, {2: minimum(rank=2)}, name="deep")
+    assert (search.decision.rank, search.decision.verdict) == (2, verdict)
 
 
 def test_complaints_of_the_search_are_kept() -> None:

@@ -114,8 +114,7 @@ class Search:
             decision = held_against(decision, readings, self.over_depth)
         if not self.problem.autoencoding:
             decision = held_against_rows(decision, self.filled(decision.rank), who=COORDINATES, asked=asked)
-            self.left_over = self._left_over(decision.rank) if decision.verdict is Verdict.CONFIDENT else None
-            decision = held_against_leftovers(decision, self.left_over, ridge=readings.ridge, asked=self.below)
+            decision = self._held_against_leftovers(decision)
         elif self.over_depth is None and decision.verdict is Verdict.CONFIDENT:
             around = self.filled(decision.rank)
             closely = self.in_doubt or self.problem.d_in <= NARROW
@@ -136,6 +135,11 @@ class Search:
             return math.nan
         with torch.no_grad():
             return filled_dimension(halves.encoder(torch.cat([self.problem.x, self.problem.x_held]).double()))
+
+    def _held_against_leftovers(self, decision: Decision) -> Decision:
+        """A rank of targets that is sure without this, with what it loses asked whether the inputs tell it."""
+        self.left_over = self._left_over(decision.rank) if decision.verdict is Verdict.CONFIDENT else None
+        return held_against_leftovers(decision, self.left_over, ridge=self.readings.ridge, asked=self.below)
 
     def _left_over(self, rank: int) -> Foretold | None:
         """How well inputs tell what is lost of held-out targets; None where it is next to nothing, or not known.
@@ -299,7 +303,8 @@ class Search:
             error=self.scree[rank].heldout_error, linear=linear[min(rank, len(linear) - 1)], around=around,
             columns=self.problem.d_in, flat=shallow,
         )  # fmt: skip
-        self.over_depth, self.deepest, self.decision = deep, deepest, decide_over_depth(self.readings, deep)
+        decision, self.over_depth, self.deepest = decide_over_depth(self.readings, deep), deep, deepest
+        self.decision = decision if self.problem.autoencoding else self._held_against_leftovers(decision)
         self.runner.tracker.rank = rank
         return True
 
