@@ -63,6 +63,16 @@ def test_each_doubt_is_raised_alone(changed: dict[str, float], says: str) -> Non
     assert re.search(says, doubts[0]), doubts
 
 
+def test_a_bend_where_networks_cut_the_data_open_speaks_for_no_fewer() -> None:
+    """Rows on a circle lie on a line, as finitely many do: through one coordinate 489 pictures lost .04."""
+    bent = replace(FLAT, objective=CurveReading(2, 0.3), scree=CurveReading(1, 0.5), jacobian_rank=2)
+    assert decide_over_depth(bent, replace(CLEAR, torn={1})).verdict is Verdict.CONFIDENT
+    [doubt, _] = decide_over_depth(bent, CLEAR).reasons
+    assert doubt.startswith("A shallow network reads 1")
+    lower = replace(bent, objective=CurveReading(1, 0.3))  # the least minimum is asked of the objective alone
+    assert decide_over_depth(lower, replace(CLEAR, torn={1})).verdict is Verdict.DOUBTFUL
+
+
 def test_noise_of_targets_is_no_doubt_where_as_much_is_lost_through_more() -> None:
     noisy = replace(CLEAR, error=0.3, linear=0.1, flat=(3, 0.2))
     decision = decide_over_depth(FLAT, noisy)
@@ -153,6 +163,7 @@ def test_a_rank_that_still_moves_with_depth_is_believed_only_where_coordinates_f
     search = before_depth(monkeypatch, autoencoding=autoencoding, around=around)
     path = DepthPath.of(path_table([[9.0, 9.0, 9.0], [2.0, 3.0 if moves else 1.0, 1.0], [1.0, 2.0, 3.0]]))
     assert (path.deep_rank, path.moves) == (2, moves)
+    assert path.torn == frozenset()
     assert search.believe(path, {2: minimum(rank=2)}, name="deep") == is_believed
     assert (search.decision is SHALLOW, search.over_depth is None) == (not is_believed, not is_believed)
     assert not (moves and is_believed) or "still moves with depth" in search.decision.reasons[0]
@@ -176,6 +187,14 @@ def test_targets_through_what_depth_decides_are_asked_for_a_further_dimension_to
     path = DepthPath.of(path_table([[9.0, 9.0, 9.0], [2.0, 1.0, 1.0], [1.0, 2.0, 3.0]]))
     assert search.believe(path, {2: minimum(rank=2)}, name="deep")
     assert (search.decision.rank, search.decision.verdict) == (2, verdict)
+
+
+def test_the_ranks_that_do_not_hold_at_the_largest_depth_are_torn() -> None:
+    table = path_table([[1.0, 1.0, 1.0], [2.0, 1.0, 1.0], [3.0, 2.0, 2.0], [4.0, 4.0, 4.0]])
+    table["holds"].loc[{"rank": [1, 2]}] = False
+    table["holds"].loc[{"rank": 2, "middle_layers": 4}] = True
+    path = DepthPath.of(table)
+    assert (path.deep_rank, path.torn) == (3, {1, 2})
 
 
 def test_complaints_of_the_search_are_kept() -> None:

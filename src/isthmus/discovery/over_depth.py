@@ -4,6 +4,7 @@ The readings of one depth: `decision`. How ranks are trained at several depths: 
 """
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, LOST_RATIO, SHARP
@@ -31,6 +32,7 @@ class OverDepth:
             not known.
         columns: how many there are.
         flat: of regressions, rank of the shallow networks and held-out error through so many coordinates.
+        torn: ranks below that do not hold the data together at the largest depth.
     """
 
     rank: int
@@ -42,6 +44,7 @@ class OverDepth:
     around: float
     columns: int
     flat: tuple[int, float] | None = None
+    torn: Collection[int] = ()
 
     @property
     def fills(self) -> bool:
@@ -64,7 +67,10 @@ def decide_over_depth(readings: Readings, deep: OverDepth) -> Decision:
     """
     flat = sorted({readings.objective.rank, readings.scree.rank, readings.jacobian_rank})
     shallow = f"At the usual depth the readings are {', '.join(map(str, flat))}."
-    if doubts := [*_doubts(deep, flat), *unevenly_lost(readings, deep.rank)]:
+    # where the error of held-out rows bends where the data are cut open, rows lie on a line as finitely many always do
+    bends = {readings.scree.rank} - {*deep.torn}
+    least = min({readings.objective.rank, readings.jacobian_rank} | bends)
+    if doubts := [*_doubts(deep, least), *unevenly_lost(readings, deep.rank)]:
         return Decision(deep.rank, Verdict.DOUBTFUL, (*doubts, shallow, *readings.complaints))
     others = (
         f"as many principal components {deep.linear:.2g}"
@@ -109,7 +115,7 @@ def held_against_rows(decision: Decision, around: float, *, who: str = "rows", a
     return Decision(decision.rank, Verdict.DOUBTFUL, (doubt + advice, *decision.reasons))
 
 
-def _doubts(deep: OverDepth, flat: list[int]) -> list[str]:
+def _doubts(deep: OverDepth, least: int) -> list[str]:
     found: list[str] = []
     if deep.before != deep.rank:
         found.append(f"The rank still moves with depth: {deep.before} before the largest depth, {deep.rank} there.")
@@ -129,8 +135,8 @@ def _doubts(deep: OverDepth, flat: list[int]) -> list[str]:
             f"With their neighbours, {who} fill {deep.around:.1f} dimensions: fewer than {deep.rank} coordinates, "
             "curved further, are not excluded."
         )
-    if deep.rank > min(flat):
-        found.append(f"A shallow network reads {min(flat)}, and deeper ones need no more than that.")
+    if deep.rank > least:
+        found.append(f"A shallow network reads {least}, and deeper ones need no more than that.")
     return found
 
 

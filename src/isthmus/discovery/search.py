@@ -14,7 +14,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from isthmus.discovery.choices import (
     CLOSE,
@@ -47,6 +49,7 @@ from isthmus.errors import NotConverged
 from isthmus.networks import FullyConnected
 from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading, Gain, running_minimum
+from isthmus.training.losses import weighted_mean
 
 OfAllRows = tuple[CurveReading, Mapping[int, Gain]]  # the reading of their error, what more dimensions save of it
 
@@ -152,6 +155,16 @@ class Search:
         if halves is None or not self.scree[rank].heldout_error > FORETOLD_ERROR:
             return None
         return Foretold.of(halves, problem)
+
+    def lost_by_column(self, rank: int) -> NDArray[np.float64] | None:
+        """Share of each column of held-out targets that is lost through so many coordinates, where that is known."""
+        halves, problem = self._curved_halves(rank), self.problem
+        if halves is None:
+            return None
+        y, x = problem.y_held.double(), problem.x_held.double()
+        with torch.no_grad():
+            lost = (halves.decoder(halves.encoder(x)) - y).square()
+        return (weighted_mean(lost, problem.weight_held) * y.shape[1] / problem.unit).numpy()
 
     def _curved_halves(self, rank: int) -> Factorisation[FullyConnected] | None:
         """The network of so many curved coordinates that are no classes' scores, in two; None where there is none."""
@@ -301,7 +314,7 @@ class Search:
         deep = OverDepth(
             rank=rank, before=path.reading.winners[-2], sure=path.is_sure, rise=path.rise,
             error=self.scree[rank].heldout_error, linear=linear[min(rank, len(linear) - 1)], around=around,
-            columns=self.problem.d_in, flat=shallow,
+            columns=self.problem.d_in, flat=shallow, torn=path.torn,
         )  # fmt: skip
         decision, self.over_depth, self.deepest = decide_over_depth(self.readings, deep), deep, deepest
         self.decision = decision if self.problem.autoencoding else self._held_against_leftovers(decision)

@@ -13,6 +13,7 @@ from isthmus import Limits, discover, tasks
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.depth import path as depth_path
+from isthmus.discovery.depth.between_rows import LinesBetweenRows
 from isthmus.discovery.depth.path import (
     DepthPath,
     DepthSearch,
@@ -127,7 +128,7 @@ def test_each_rank_starts_from_the_one_above_too(monkeypatch: pytest.MonkeyPatch
     """The highest is trained on; what is better is kept, and handed down either way."""
     steps: list[tuple[int, int]] = []
 
-    def fake(_family: object, _session: Session, *, rank: int, base: Minimum) -> Minimum:
+    def fake(_family: object, _session: Session, *, rank: int, base: Minimum, **_: object) -> Minimum:
         steps.append((base.dimensions, rank))
         return replace(base, rank=rank, objective=9.0 if rank == 2 else 0.5, kind="descended")
 
@@ -146,6 +147,30 @@ def test_each_rank_starts_from_the_one_above_too(monkeypatch: pytest.MonkeyPatch
     anchors = {3: minimum(1.0, rank=3, kind="truncated"), 2: minimum(1.0, rank=2, kind="geodesic")}
     again.descend(anchors, None, led={3, 2})
     assert steps == [(3, 2)], "what was led down before stays, unless a better start was found"
+
+
+@pytest.mark.parametrize(
+    ("share", "between", "kept"),
+    [(0.85, 2.4, "geodesic"), (0.85, 0.01, "descended"), (0.85, math.nan, "descended"), (None, 2.4, "descended")],
+    ids=["cut open", "whole", "not known", "far apart"],
+)
+def test_what_holds_the_data_together_goes_before_what_lies_lower(
+    monkeypatch: pytest.MonkeyPatch, share: float | None, between: float, kept: str
+) -> None:
+    """Where rows lie far apart nothing is known of what lies between them, so that the objective tells alone."""
+
+    def fake(_family: object, _session: Session, *, rank: int, base: Minimum, lines: LinesBetweenRows) -> Minimum:
+        assert lines.close is (share is not None)
+        return replace(base, rank=rank, objective=0.5, kind="descended", between=between)
+
+    monkeypatch.setattr(depth_path, "descended", fake)
+    x = np.random.default_rng(0).normal(size=(120, 9)) if share is None else arc(share)
+    inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
+    problem = pose(x, x, np.arange(120) % 5 == 2, loss=SQUARED, inputs=inputs, targets=targets)
+    search = DepthSearch(connected(Settings(), problem), DepthSettings(), UnitRunner(None, Tracker(silent, 1)))
+    anchors = {1: replace(minimum(1.0, rank=1, kind="geodesic"), between=0.01)}
+    search.descend(anchors, None)
+    assert anchors[1].kind == kept
 
 
 def fake_units(monkeypatch: pytest.MonkeyPatch, between: float, heldout: float) -> None:

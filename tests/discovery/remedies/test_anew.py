@@ -14,8 +14,11 @@ from isthmus.discovery.choices import FORETOLD
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.evidence.leftovers import Foretold
-from isthmus.discovery.remedies.anew import SmallerRidges, are_numbered, are_unequal
+from isthmus.discovery.factorisation import cut_network
+from isthmus.discovery.remedies.anew import OneScale, SmallerRidges, are_numbered, are_unequal, lifts_noise
+from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
+from isthmus.networks import FullyConnected
 from isthmus.theory import Verdict
 from isthmus.training.losses import SQUARED
 
@@ -56,18 +59,19 @@ def test_the_rule_is_of_the_columns_and_not_of_their_unit() -> None:
     assert torch.isfinite(problem.x).all()
 
 
-def searched(
+def searched(  # noqa: PLR0913
     rank: int,
     *errors: float,
     left: Foretold | None = None,
     settings: Settings | None = None,
     verdict: Verdict = Verdict.DOUBTFUL,
+    lost: np.ndarray | None = None,
 ) -> Any:
     found = SimpleNamespace(
         name="", decision=SimpleNamespace(rank=rank, verdict=verdict),
         readings=SimpleNamespace(heldout_error=(1.0, *errors)),
         size=SimpleNamespace(settings=settings or Settings()), trained=SimpleNamespace(ridge=3e-3), left_over=left,
-        below=False, settled=0,
+        below=False, settled=0, problem=autoencoded([1.0] * 6 + [0.05] * 10), lost_by_column=lambda _rank: lost,
     )  # fmt: skip
     found.settle = lambda: setattr(found, "settled", found.settled + 1)
     return found
@@ -119,3 +123,60 @@ def test_more_dimensions_at_smaller_ridges_are_believed_where_they_lose_less_tha
     assert case.path is (None if is_believed else "a path")
     assert ("no further dimension" in words) is not is_believed
     assert (before.below, before.settled) == ((False, 0) if is_believed else (True, 1)), "so that it says so no more"
+
+
+LIFTED_NOISE = np.array([0.01] * 6 + [0.9] * 10)  # of what hardly varies most is lost, and nothing of the others
+
+
+@pytest.mark.parametrize(
+    ("lost", "lifts"),
+    [(LIFTED_NOISE, True), (np.full(16, 0.9), False), (LIFTED_NOISE / 20, False), (LIFTED_NOISE[::-1], False),
+     (None, False)],
+    ids=["noise of what hardly varies", "of all alike", "hardly any", "of what varies", "not known"],
+)  # fmt: skip
+def test_noise_is_lifted_where_what_hardly_varies_is_lost_and_the_rest_is_not(
+    lost: np.ndarray | None, *, lifts: bool
+) -> None:
+    search = searched(2, lost=lost)
+    assert lifts_noise(search) is lifts
+    case: Any = SimpleNamespace(search=search)
+    assert (OneScale().chance(case) > OneScale().settles) is lifts
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_believed"),
+    [
+        (searched(3), searched(3), False),
+        (searched(3), searched(2), True),
+        (searched(3), searched(5, verdict=Verdict.CONFIDENT), True),
+        (searched(3, lost=LIFTED_NOISE), searched(5, verdict=Verdict.NO_SHARP_RANK), True),
+    ],
+    ids=["as many", "fewer", "surer", "noise was lifted"],
+)
+def test_one_scale_is_believed_where_it_is_surer_or_noise_was_lifted(
+    before: Any, after: Any, *, is_believed: bool
+) -> None:
+    case: Any = SimpleNamespace(search=before, sample=None, path="a path")
+    case.anew = lambda _sample, settings, name: after if (settings.scaling, name) == ("global", "one-scale") else None
+    words = OneScale().apply(case)
+    assert case.search is (after if is_believed else before)
+    assert case.path == (None if is_believed else "a path"), "which is of columns in another scale"
+    assert ("settled nothing" in words) is not is_believed
+
+
+def test_what_is_lost_of_each_column_is_counted_in_its_own_variance() -> None:
+    """A network that loses the last column and keeps the others; their mean is the held-out error."""
+    problem = autoencoded([1.0] * 6 + [0.05] * 2)
+    kept = torch.eye(8)
+    kept[7, 7] = 0.0
+    down = problem.y.std(0, correction=0) / problem.x.std(0, correction=0)
+    network = FullyConnected.from_layers([kept, torch.diag(down)], linear=(1,))
+    search: Any = Search.__new__(Search)
+    search.problem = problem
+    search._curved_halves = lambda _rank: cut_network(network, problem.x, 7, layer=1)  # noqa: SLF001
+    lost = search.lost_by_column(7)
+    assert lost == pytest.approx([0.0] * 7 + [lost[7]], abs=1e-6)
+    assert lost.mean() == pytest.approx(problem.heldout_error(network), rel=1e-6)
+    assert 0.3 < lost[7] < 3.0
+    search._curved_halves = lambda _rank: None  # noqa: SLF001
+    assert search.lost_by_column(7) is None

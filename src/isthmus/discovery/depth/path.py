@@ -76,6 +76,12 @@ class DepthPath:
         return len(self.reading.winners) > 1 and self.reading.winners[-2] != self.deep_rank
 
     @property
+    def torn(self) -> frozenset[int]:
+        """The ranks below the deep one that do not hold the data together at the largest depth."""
+        holds = self.table["holds"].isel(middle_layers=-1)
+        return frozenset(rank for rank in range(1, self.deep_rank) if not bool(holds.sel(rank=rank)))
+
+    @property
     def rise(self) -> float:
         """Log of the objective one dimension below the deep rank over that of it, at the largest depth.
 
@@ -165,13 +171,14 @@ class DepthSearch:
         self.runner.tracker.foresee(planned + self.afterwards)
 
     def _anchors(self, bases: Mapping[int, Minimum]) -> dict[int, Minimum]:
-        """The start of least objective for each rank, at the anchoring depth."""
+        """The best start for each rank, at the anchoring depth."""
         kinds = kinds_of(self.family.problem, self.depth)
         units = [
             self._unit(
                 f"start-{rank}-{number}",
                 partial(
-                    ranked_start, self.family, kind=kind, number=number, rank=rank, middle=self.depth.anchor, base=base
+                    ranked_start, self.family, kind=kind, number=number, rank=rank, middle=self.depth.anchor, base=base,
+                    lines=self.lines,
                 ),
                 self.family.settings.start_evaluations, base.ridge, number,
             )
@@ -181,7 +188,7 @@ class DepthSearch:
         best: dict[int, Minimum] = {}
         for minimum in self.runner.run(units):
             rank = minimum.dimensions
-            if minimum.usable and (rank not in best or minimum.objective < best[rank].objective):
+            if minimum.usable and (rank not in best or self._better(minimum, best[rank])):
                 best[rank] = minimum
         return best
 
@@ -199,9 +206,9 @@ class DepthSearch:
             if rank in led and here.kind == RankStart.TRUNCATED and (above is None or above.kind == here.kind):
                 above = here
                 continue
-            compute = partial(descended, self.family, rank=rank, base=above or here)
+            compute = partial(descended, self.family, rank=rank, base=above or here, lines=self.lines)
             for minimum in self.runner.run([self._unit(f"descend-{rank}", compute, cost, here.ridge, rank)]):
-                if minimum.usable and minimum.objective < here.objective:
+                if minimum.usable and self._better(minimum, here):
                     anchors[rank] = minimum
             above = anchors[rank]
         return above
@@ -220,12 +227,25 @@ class DepthSearch:
                 base, here = found.get((rank, before)), found.get((rank, middle))
                 if base is None or here is None or self.runner.out_of_time():
                     continue
-                if objective_at_depth(self.family, base, middle) < here.objective:
+                torn = [self._torn(one) for one in (base, here)]
+                if torn < torn[::-1] or (
+                    torn[0] == torn[1] and objective_at_depth(self.family, base, middle) < here.objective
+                ):
                     units.append(self._move(base, middle, way))
             self.runner.tracker.foresee(sum(unit.cost for unit in units) + self.afterwards)
             for minimum in self.runner.run(units):
-                if minimum.usable and minimum.objective < found[_place(minimum)].objective:
+                if minimum.usable and self._better(minimum, found[_place(minimum)]):
                     found[_place(minimum)] = minimum
+
+    def _better(self, one: Minimum, other: Minimum) -> bool:
+        """Whether it holds the data together where the other does not, or does so as well and lies lower.
+
+        Finitely many rows lie on a curve with jumps, or that crosses itself, which is often the lower minimum.
+        """
+        return (self._torn(one), one.objective) < (self._torn(other), other.objective)
+
+    def _torn(self, minimum: Minimum) -> bool:
+        return self.lines is not None and self.lines.close and minimum.between > GLUED
 
     def _move(self, base: Minimum, middle: int, way: str = "") -> Unit:
         compute = partial(at_depth, self.family, base=base, middle=middle, lines=self.lines)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from isthmus.discovery.choices import FEW_COLUMNS, MORE_ROWS, SMALLER, SPREAD_COLUMNS, UNEQUAL
+from isthmus.discovery.choices import FEW_COLUMNS, LIFTED, LOST, MORE_ROWS, SMALLER, SPREAD_COLUMNS, UNEQUAL
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.held_out_once import FOLDS, gains_of, held_out_once, planned_evaluations, scree_of
@@ -23,6 +23,7 @@ class OneScale(Remedy):
 
     name: ClassVar[str] = "one scale"
     settles: ClassVar[float] = 0.3
+    settles_lifted: ClassVar[float] = 0.9  # of what is lost to noise that each column's own scale lifts
 
     def answers(self, case: Case) -> bool:
         """Where columns of one kind have unequal variances, none of which holds most of it."""
@@ -30,19 +31,26 @@ class OneScale(Remedy):
         free = case.numbered and search.size.settings.scaling == Scaling.COLUMN.value
         return free and search.problem.autoencoding and are_unequal(search.problem)
 
+    def chance(self, case: Case) -> float:
+        """More where what is lost is in the columns that hardly vary."""
+        return self.settles_lifted if lifts_noise(case.search) else self.settles
+
     def cost(self, case: Case) -> int:
         """Of a whole search."""
         return case.search.size.foresight.all
 
     def apply(self, case: Case) -> str:
-        """Search anew; what it finds is believed where it is more sure, or as sure of fewer dimensions."""
+        """Search anew; what it finds is believed where it is more sure, or as sure of fewer dimensions.
+
+        So it is, too, where what was lost is in the columns that hardly vary: their noise is no question then.
+        """
         before = case.search
         settings = replace(before.size.settings, scaling=Scaling.GLOBAL.value)
         search = case.anew(case.sample, settings, name="one-scale")
         ranked = [(sureness(one), -one.decision.rank) for one in (before, search)]
-        if ranked[1] <= ranked[0]:
+        if ranked[1] <= ranked[0] and not lifts_noise(before):
             return "scaled all columns by one number, which settled nothing: each was given variance 1 again"
-        case.search = search
+        case.search, case.path = search, None
         return "scaled all columns by one number instead of each to variance 1, which lifts columns of noise"
 
 
@@ -155,6 +163,20 @@ def are_unequal(problem: Problem) -> bool:
     d = len(variances)
     many = float(variances.sum() ** 2 / np.square(variances).sum())
     return bool(d >= FEW_COLUMNS and UNEQUAL * variances.min() < 1 and many >= SPREAD_COLUMNS * d)
+
+
+def lifts_noise(search: Search) -> bool:
+    """Whether what a rank loses of held-out rows is in columns that hardly vary, which variance 1 for each lifts.
+
+        sum_j v_j e_j / sum_j v_j < LIFTED mean_j e_j,   e_j the share of column j that is lost, v_j its variance
+
+    Not where next to nothing is lost (`LOST`).
+    """
+    problem, lost = search.problem, search.lost_by_column(search.decision.rank)
+    if lost is None or not lost.mean() > LOST:
+        return False
+    variances = np.square(problem.inputs.scale / problem.inputs.scale.max())
+    return bool(np.average(lost, weights=variances) < LIFTED * lost.mean())
 
 
 def are_numbered(names: Sequence[str]) -> bool:
