@@ -14,12 +14,11 @@ from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.depth import path as depth_path
 from isthmus.discovery.depth.between_rows import LinesBetweenRows
+from isthmus.discovery.depth.holding import two_do_not_hold, with_holds
 from isthmus.discovery.depth.path import (
     DepthPath,
     DepthSearch,
     planned_depth_evaluations,
-    two_do_not_hold,
-    with_holds,
 )
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.minimum import Minimum
@@ -66,7 +65,9 @@ def test_the_verdict_knows_what_deeper_networks_do(discovered: isthmus.Discovery
     assert any("deeper networks do with 1" in reason for reason in discovered.reasons)
 
 
-def table(between: dict[int, list[float]], *, close: bool = True, heldout: float = 0.0) -> xr.Dataset:
+def table(
+    between: dict[int, list[float]], *, close: bool = True, heldout: float = 0.0, filled: float = math.nan
+) -> xr.Dataset:
     """Ranks with these errors between rows at each depth; held-out error 0 through the largest, this through others."""
     ranks, depths = range(1, max(between) + 1), range(len(next(iter(between.values()))))
     values = np.array([between.get(rank, [math.nan] * len(depths)) for rank in ranks])
@@ -80,7 +81,7 @@ def table(between: dict[int, list[float]], *, close: bool = True, heldout: float
         coords={"rank": list(ranks), "middle_layers": list(depths)},
     )
     found["heldout_error"].loc[{"rank": max(between)}] = 0.0
-    return with_holds(found, close=close)
+    return with_holds(found, close=close, filled=filled)
 
 
 @pytest.mark.parametrize(
@@ -173,6 +174,22 @@ def test_what_holds_the_data_together_goes_before_what_lies_lower(
     assert anchors[1].kind == kept
 
 
+@pytest.mark.parametrize(
+    ("filled", "heldout", "holds"),
+    [(3.7, 0.021, [4, 5]), (3.7, 0.019, [2, 3, 4, 5]), (3.5, 0.021, [3, 4, 5]), (math.nan, 0.021, [2, 3, 4, 5])],
+    ids=["fewer that lose more", "noise fills them", "an estimate", "not known"],
+)
+@pytest.mark.parametrize("close", [True, False])
+def test_fewer_coordinates_than_rows_fill_dimensions_do_not_hold_them_where_more_is_lost(
+    filled: float, heldout: float, holds: list[int], *, close: bool
+) -> None:
+    found = table({rank: [0.01] for rank in (5, 4, 3, 2)}, heldout=heldout)
+    found["heldout_error"].loc[{"rank": 5}] = 0.01
+    again = with_holds(found, close=close, filled=filled)
+    assert again["rank"].values[again["holds"].values[:, 0]].tolist() == holds
+    assert not again["unsure"].any()
+
+
 def fake_units(monkeypatch: pytest.MonkeyPatch, between: float, heldout: float) -> None:
     """Units of a depth path that train nothing; below rank 6 they lose so much between rows and on held-out ones."""
 
@@ -191,6 +208,7 @@ def fake_units(monkeypatch: pytest.MonkeyPatch, between: float, heldout: float) 
     monkeypatch.setattr(depth_path, "descended", start)
     monkeypatch.setattr(depth_path, "at_depth", at_depth)
     monkeypatch.setattr(depth_path, "objective_at_depth", lambda *_: math.inf)
+    monkeypatch.setattr(DepthSearch, "_filled", lambda *_: math.nan)
 
 
 def rows_in_six_columns() -> Problem:

@@ -10,11 +10,13 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
+import torch
 import xarray as xr
 
-from isthmus.discovery.choices import GLUED, GLUED_RATIO, LOST, LOST_RATIO, TOGETHER
+from isthmus.discovery.choices import GLUED, TOGETHER
 from isthmus.discovery.data.problem import Problem
-from isthmus.discovery.depth.between_rows import LinesBetweenRows
+from isthmus.discovery.depth.between_rows import LinesBetweenRows, filled_dimension
+from isthmus.discovery.depth.holding import two_do_not_hold, with_holds
 from isthmus.discovery.depth.units import (
     DepthSettings,
     RankStart,
@@ -24,6 +26,7 @@ from isthmus.discovery.depth.units import (
     objective_at_depth,
     ranked_start,
 )
+from isthmus.discovery.factorisation import cut_network
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.settings import Settings
@@ -227,10 +230,8 @@ class DepthSearch:
                 base, here = found.get((rank, before)), found.get((rank, middle))
                 if base is None or here is None or self.runner.out_of_time():
                     continue
-                torn = [self._torn(one) for one in (base, here)]
-                if torn < torn[::-1] or (
-                    torn[0] == torn[1] and objective_at_depth(self.family, base, middle) < here.objective
-                ):
+                moved = self._torn(base), objective_at_depth(self.family, base, middle)
+                if moved < (self._torn(here), here.objective):
                     units.append(self._move(base, middle, way))
             self.runner.tracker.foresee(sum(unit.cost for unit in units) + self.afterwards)
             for minimum in self.runner.run(units):
@@ -276,7 +277,18 @@ class DepthSearch:
             attrs={"ridge": ridge, "loss": self.family.problem.loss.name},
         )
         table["regularity"] = table["penalty"] - table["rank"] * table["depth"]
-        return with_holds(table, close=self.lines is None or self.lines.close)
+        return with_holds(table, close=self.lines is None or self.lines.close, filled=self._filled(found))
+
+    def _filled(self, found: Mapping[tuple[int, int], Minimum]) -> float:
+        """Dimensions that the coordinates of the rows fill through the largest rank, which leave out most noise."""
+        if self.lines is None or not found:
+            return math.nan
+        rank = max(rank for rank, _ in found)
+        flattest = min(middle for of, middle in found if of == rank)
+        problem, network = self.family.problem, self.family.network_of(found[rank, flattest])
+        halves = cut_network(network, problem.x, rank, layer=self.family.middle)
+        with torch.no_grad():
+            return filled_dimension(halves.encoder(torch.cat([problem.x, problem.x_held]).double()))
 
 
 def _place(minimum: Minimum) -> tuple[int, int]:
@@ -287,31 +299,3 @@ def _place(minimum: Minimum) -> tuple[int, int]:
 
 def _number(minimum: Minimum | None, name: str) -> float:
     return math.nan if minimum is None else float(getattr(minimum, name))
-
-
-def with_holds(table: xr.Dataset, *, close: bool) -> xr.Dataset:
-    """The table with `holds` and `unsure`.
-
-        close: a rank holds up to between = max(.25, 4 times that of the largest rank), and it is sure
-        far apart: between > .25 is unsure; it holds up to a held-out error of max(.05, twice that of the largest rank)
-
-    Test: discovery/test_depth_path.
-    """
-    trained = table["objective"].notnull()
-    largest = table.sel(rank=int(table["rank"].values[trained.any("middle_layers").values].max(initial=1)))
-    glued = table["between"] > (np.fmax(GLUED, GLUED_RATIO * largest["between"]) if close else GLUED)
-    lost = glued
-    if not close:
-        lost = glued & ~(table["heldout_error"] <= np.fmax(LOST, LOST_RATIO * largest["heldout_error"]))
-    holds = trained & ~lost
-    return table.assign(holds=holds, unsure=holds & glued & (table["rank"] < largest["rank"]))
-
-
-def two_do_not_hold(table: xr.Dataset) -> bool:
-    """Whether the two lowest ranks so far hold the data together at no depth.
-
-    Lower ones then do not either: what embeds in few dimensions embeds in more. One alone may be a failed training.
-    """
-    trained = table["objective"].notnull().any("middle_layers").values
-    holds = table["holds"].any("middle_layers").values[trained]
-    return len(holds) >= TOGETHER and not holds[:2].any()
