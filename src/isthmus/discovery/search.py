@@ -31,7 +31,7 @@ from isthmus.discovery.choices import (
 )
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import decide, is_linear
-from isthmus.discovery.depth.between_rows import filled_dimension, local_dimension, near_dimension
+from isthmus.discovery.depth.between_rows import filled_by, local_dimension, near_dimension
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.baseline import linear_errors, linear_network
 from isthmus.discovery.evidence.confidence import HeldOutCurve, Shares, start_share
@@ -134,10 +134,7 @@ class Search:
         if self.problem.autoencoding:
             return near_dimension(self.problem)
         halves = self._curved_halves(rank) if rank > 1 else None
-        if halves is None:
-            return math.nan
-        with torch.no_grad():
-            return filled_dimension(halves.encoder(torch.cat([self.problem.x, self.problem.x_held]).double()))
+        return math.nan if halves is None else filled_by(halves.encoder, self.problem)
 
     def _held_against_leftovers(self, decision: Decision) -> Decision:
         """A rank of targets that is sure without this, with what it loses asked whether the inputs tell it."""

@@ -13,14 +13,14 @@ from isthmus import Limits, discover, tasks
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.depth import path as depth_path
-from isthmus.discovery.depth.between_rows import LinesBetweenRows
-from isthmus.discovery.depth.holding import two_do_not_hold, with_holds
+from isthmus.discovery.depth.between_rows import LinesBetweenRows, two_do_not_hold, with_holds
 from isthmus.discovery.depth.path import (
     DepthPath,
     DepthSearch,
     planned_depth_evaluations,
 )
 from isthmus.discovery.depth.units import DepthSettings
+from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.progress import silent
@@ -129,11 +129,12 @@ def test_each_rank_starts_from_the_one_above_too(monkeypatch: pytest.MonkeyPatch
     """The highest is trained on; what is better is kept, and handed down either way."""
     steps: list[tuple[int, int]] = []
 
-    def fake(_family: object, _session: Session, *, rank: int, base: Minimum, **_: object) -> Minimum:
+    def fake(_family: object, _session: Session, *, rank: int, base: Minimum) -> Minimum:
         steps.append((base.dimensions, rank))
         return replace(base, rank=rank, objective=9.0 if rank == 2 else 0.5, kind="descended")
 
     monkeypatch.setattr(depth_path, "descended", fake)
+    monkeypatch.setattr(DepthSearch, "_looked_at", lambda _, minima: minima)
     x = arc(0.85)
     inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
     problem = pose(x, x, np.arange(120) % 5 == 2, loss=SQUARED, inputs=inputs, targets=targets)
@@ -160,15 +161,18 @@ def test_what_holds_the_data_together_goes_before_what_lies_lower(
 ) -> None:
     """Where rows lie far apart nothing is known of what lies between them, so that the objective tells alone."""
 
-    def fake(_family: object, _session: Session, *, rank: int, base: Minimum, lines: LinesBetweenRows) -> Minimum:
-        assert lines.close is (share is not None)
-        return replace(base, rank=rank, objective=0.5, kind="descended", between=between)
+    def fake(_family: object, _session: Session, *, rank: int, base: Minimum) -> Minimum:
+        return replace(base, rank=rank, objective=0.5, kind="descended")
 
     monkeypatch.setattr(depth_path, "descended", fake)
+    monkeypatch.setattr(LinesBetweenRows, "error", lambda *_: between)
+    monkeypatch.setattr(Connected, "network_of", lambda *_: None)
     x = np.random.default_rng(0).normal(size=(120, 9)) if share is None else arc(share)
     inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
     problem = pose(x, x, np.arange(120) % 5 == 2, loss=SQUARED, inputs=inputs, targets=targets)
     search = DepthSearch(connected(Settings(), problem), DepthSettings(), UnitRunner(None, Tracker(silent, 1)))
+    assert search.lines is not None
+    assert search.lines.close is (share is not None)
     anchors = {1: replace(minimum(1.0, rank=1, kind="geodesic"), between=0.01)}
     search.descend(anchors, None)
     assert anchors[1].kind == kept

@@ -1,6 +1,7 @@
 """How far a network is off on its rows and between neighbouring ones: where it cuts the data open, this error is large.
 
-Errors on the rows alone: `problem`.
+Which ranks of a depth path hold the data together by it, and by the dimensions that rows fill: `with_holds`. Errors on
+the rows alone: `problem`.
 """
 
 import math
@@ -10,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
+import xarray as xr
 from numpy.typing import NDArray
 from torch import Tensor
 
+from isthmus.discovery.choices import FILLED, GLUED, GLUED_RATIO, LOST, LOST_RATIO, TOGETHER
 from isthmus.discovery.data.problem import Problem
 from isthmus.networks import FullyConnected
 from isthmus.theory.neighbour_dimensions import likeliest_dimension, two_neighbour_dimension
@@ -166,6 +169,12 @@ def filled_dimension(points: Tensor) -> float:
     return points.shape[1] * near / full
 
 
+def filled_by(encoder: FullyConnected, problem: Problem) -> float:
+    """`filled_dimension` of the coordinates of all rows."""
+    with torch.no_grad():
+        return filled_dimension(encoder(torch.cat([problem.x, problem.x_held]).double()))
+
+
 def _some_rows(problem: Problem) -> Tensor:
     return _distinct(torch.cat([problem.x, problem.x_held]))
 
@@ -173,3 +182,38 @@ def _some_rows(problem: Problem) -> Tensor:
 def _distinct(points: Tensor) -> Tensor:
     rows = points.double().unique(dim=0)
     return rows[torch.from_numpy(np.random.default_rng(0).permutation(len(rows))[:ROWS])]
+
+
+def with_holds(table: xr.Dataset, *, close: bool, filled: float = math.nan) -> xr.Dataset:
+    """The table with `holds` and `unsure`.
+
+        close: a rank holds up to between = max(.25, 4 times that of the largest rank), and it is sure
+        far apart: between > .25 is unsure; it holds up to a held-out error of max(.05, twice that of the largest rank)
+        filled: nor does one hold of fewer dimensions than rows fill, by more than .5, that loses more than twice as
+        much of held-out rows as the largest rank
+
+    What fills k dimensions goes through no fewer coordinates unless it is torn, and rows too far apart do not show it:
+    648 pictures of a double pendulum, which fill 3.7, lost .023 through three coordinates and .008 through seven.
+    Noise fills dimensions too, and is lost through any number.
+
+    Test: discovery/test_depth_path.
+    """
+    trained = table["objective"].notnull()
+    largest = table.sel(rank=int(table["rank"].values[trained.any("middle_layers").values].max(initial=1)))
+    glued = table["between"] > (np.fmax(GLUED, GLUED_RATIO * largest["between"]) if close else GLUED)
+    lost = glued
+    if not close:
+        lost = glued & ~(table["heldout_error"] <= np.fmax(LOST, LOST_RATIO * largest["heldout_error"]))
+    short = (table["rank"] + FILLED < filled) & (table["heldout_error"] > LOST_RATIO * largest["heldout_error"])
+    holds = trained & ~lost & ~short
+    return table.assign(holds=holds, unsure=holds & glued & (table["rank"] < largest["rank"]))
+
+
+def two_do_not_hold(table: xr.Dataset) -> bool:
+    """Whether the two lowest ranks so far hold the data together at no depth.
+
+    Lower ones then do not either: what embeds in few dimensions embeds in more. One alone may be a failed training.
+    """
+    trained = table["objective"].notnull().any("middle_layers").values
+    holds = table["holds"].any("middle_layers").values[trained]
+    return len(holds) >= TOGETHER and not holds[:2].any()

@@ -5,18 +5,16 @@ One unit of its work: `depth.units`. How lines are read: `theory.depth_lines`. T
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
-import torch
 import xarray as xr
 
 from isthmus.discovery.choices import GLUED, TOGETHER
 from isthmus.discovery.data.problem import Problem
-from isthmus.discovery.depth.between_rows import LinesBetweenRows, filled_dimension
-from isthmus.discovery.depth.holding import two_do_not_hold, with_holds
+from isthmus.discovery.depth.between_rows import LinesBetweenRows, filled_by, two_do_not_hold, with_holds
 from isthmus.discovery.depth.units import (
     DepthSettings,
     RankStart,
@@ -180,8 +178,7 @@ class DepthSearch:
             self._unit(
                 f"start-{rank}-{number}",
                 partial(
-                    ranked_start, self.family, kind=kind, number=number, rank=rank, middle=self.depth.anchor, base=base,
-                    lines=self.lines,
+                    ranked_start, self.family, kind=kind, number=number, rank=rank, middle=self.depth.anchor, base=base
                 ),
                 self.family.settings.start_evaluations, base.ridge, number,
             )
@@ -189,7 +186,7 @@ class DepthSearch:
             for number, kind in enumerate(kinds)
         ]  # fmt: skip
         best: dict[int, Minimum] = {}
-        for minimum in self.runner.run(units):
+        for minimum in self._looked_at(self.runner.run(units)):
             rank = minimum.dimensions
             if minimum.usable and (rank not in best or self._better(minimum, best[rank])):
                 best[rank] = minimum
@@ -209,8 +206,9 @@ class DepthSearch:
             if rank in led and here.kind == RankStart.TRUNCATED and (above is None or above.kind == here.kind):
                 above = here
                 continue
-            compute = partial(descended, self.family, rank=rank, base=above or here, lines=self.lines)
-            for minimum in self.runner.run([self._unit(f"descend-{rank}", compute, cost, here.ridge, rank)]):
+            compute = partial(descended, self.family, rank=rank, base=above or here)
+            unit = self._unit(f"descend-{rank}", compute, cost, here.ridge, rank)
+            for minimum in self._looked_at(self.runner.run([unit])):
                 if minimum.usable and self._better(minimum, here):
                     anchors[rank] = minimum
             above = anchors[rank]
@@ -237,6 +235,12 @@ class DepthSearch:
             for minimum in self.runner.run(units):
                 if minimum.usable and self._better(minimum, found[_place(minimum)]):
                     found[_place(minimum)] = minimum
+
+    def _looked_at(self, minima: Sequence[Minimum]) -> list[Minimum]:
+        """The same, with what they lose between rows where that is known to tell."""
+        if self.lines is None or not self.lines.close:
+            return [*minima]
+        return [replace(one, between=self.lines.error(self.family.network_of(one))) for one in minima]
 
     def _better(self, one: Minimum, other: Minimum) -> bool:
         """Whether it holds the data together where the other does not, or does so as well and lies lower.
@@ -285,10 +289,8 @@ class DepthSearch:
             return math.nan
         rank = max(rank for rank, _ in found)
         flattest = min(middle for of, middle in found if of == rank)
-        problem, network = self.family.problem, self.family.network_of(found[rank, flattest])
-        halves = cut_network(network, problem.x, rank, layer=self.family.middle)
-        with torch.no_grad():
-            return filled_dimension(halves.encoder(torch.cat([problem.x, problem.x_held]).double()))
+        network, problem = self.family.network_of(found[rank, flattest]), self.family.problem
+        return filled_by(cut_network(network, problem.x, rank, layer=self.family.middle).encoder, problem)
 
 
 def _place(minimum: Minimum) -> tuple[int, int]:

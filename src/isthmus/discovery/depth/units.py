@@ -3,7 +3,6 @@
 The order of the units and what is read off them: `depth.path`. Starts without a prescribed rank: `kinds.connected`.
 """
 
-import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -65,16 +64,8 @@ def kinds_of(problem: Problem, depth: DepthSettings) -> list[RankStart]:
     return [*geodesic, RankStart.TRUNCATED, *[RankStart.RANDOM] * depth.random_starts]
 
 
-def ranked_start(  # noqa: PLR0913
-    family: Connected,
-    session: Session,
-    *,
-    kind: RankStart,
-    number: int,
-    rank: int,
-    middle: int,
-    base: Minimum,
-    lines: LinesBetweenRows | None = None,
+def ranked_start(
+    family: Connected, session: Session, *, kind: RankStart, number: int, rank: int, middle: int, base: Minimum
 ) -> Minimum:
     """Train a network of `rank` from a start of this kind; `base` is the truncated network of the objective curve."""
     settings, ridge = family.settings, base.ridge
@@ -89,13 +80,10 @@ def ranked_start(  # noqa: PLR0913
         network = geodesic_network(family, rank=rank, middle=middle, ridge=ridge, session=session)
         solver = (family.adam(settings.adam_steps, RATE / 3), lbfgs)
     end = family.trained(network, ridge, solver, session)
-    between = _between(network, lines)
-    return family.measured(network, end, ridge=ridge, rank=rank, middle=middle, kind=str(kind), between=between)
+    return family.measured(network, end, ridge=ridge, rank=rank, middle=middle, kind=str(kind))
 
 
-def descended(
-    family: Connected, session: Session, *, rank: int, base: Minimum, lines: LinesBetweenRows | None = None
-) -> Minimum:
+def descended(family: Connected, session: Session, *, rank: int, base: Minimum) -> Minimum:
     """Take dimensions away from the minimum `base` until `rank` are left, and train long; or train it on.
 
     One dimension at a time the others bend to carry what it did: on six curved dimensions that fill twelve columns
@@ -110,8 +98,7 @@ def descended(
     adam = family.adam(family.settings.descent_steps, RATE / 3)
     solver = (ExactMoves(), adam, LBFGS(family.settings.descent_evaluations))
     end = family.trained(network, base.ridge, solver, session)
-    kind, between = str(RankStart.DESCENDED), _between(network, lines)
-    return family.measured(network, end, ridge=base.ridge, rank=rank, middle=middle, kind=kind, between=between)
+    return family.measured(network, end, ridge=base.ridge, rank=rank, middle=middle, kind=str(RankStart.DESCENDED))
 
 
 def at_depth(
@@ -121,19 +108,16 @@ def at_depth(
     network = _rewritten(family, base, middle)
     solver = (ExactMoves(), LBFGS(family.settings.polish_evaluations))
     end = family.trained(network, base.ridge, solver, session)
+    between = float("nan") if lines is None else lines.error(network)
     return family.measured(
-        network, end, ridge=base.ridge, rank=base.rank, middle=middle, kind=base.kind,
-        between=_between(network, lines), true_rank=_true_rank(network),
+        network, end, ridge=base.ridge, rank=base.rank, middle=middle, kind=base.kind, between=between,
+        true_rank=_true_rank(network),
     )  # fmt: skip
 
 
 def objective_at_depth(family: Connected, base: Minimum, middle: int) -> float:
     """Objective of the minimum `base` at another number of middle layers, before any polishing."""
     return family.problem.objective(_rewritten(family, base, middle), base.ridge)
-
-
-def _between(network: FullyConnected, lines: LinesBetweenRows | None) -> float:
-    return math.nan if lines is None else lines.error(network)
 
 
 def _rewritten(family: Connected, base: Minimum, middle: int) -> FullyConnected:
