@@ -53,6 +53,7 @@ ROWS_TO_WHITEN = 10  # rows for each column from which their covariance is known
 PASSES, PASSES_THOROUGH = 10.0, 40.0  # first passes of the search that doubts are worth
 LONGER = 4  # times the polish that a rank in dispute is trained on: bijections of rank 8 from 300 rows need it
 UNMOVED = 2  # remedies in a row that leave rank and verdict, after which none follows: 20 of 20 had settled before
+EVEN = 0.5  # of its doubts that a remedy settles, from which it follows all the same
 REPEATED = 0.05  # share of the rows that may repeat others: copies on both sides of the split are held out of nothing
 BY_CHANCE = 10.0  # pairs of equal inputs over those expected of columns of few values, up to which they are no copies
 SHARE_TOGETHER = 0.5  # of the columns are the same in each set of rows, from which a set is on one side of the split

@@ -131,8 +131,10 @@ class Search:
 
         Of data that are autoencoded those of their columns, of regressions those of so many coordinates.
         """
-        if self.problem.autoencoding:
-            return near_dimension(self.problem)
+        return near_dimension(self.problem) if self.problem.autoencoding else self.filled_by_coordinates(rank)
+
+    def filled_by_coordinates(self, rank: int) -> float:
+        """Dimensions that rows fill of so many coordinates, which leave out most noise; NaN as in `filled`."""
         halves = self._curved_halves(rank) if rank > 1 else None
         return math.nan if halves is None else filled_by(halves.encoder, self.problem)
 

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
-from isthmus.discovery.choices import UNMOVED
+import pytest
+
+from isthmus.discovery.choices import EVEN, UNMOVED
 from isthmus.discovery.remedies.deeper import BRIEF
 from isthmus.discovery.remedies.remedy import Case, Effort, Remedy, treat
 from isthmus.discovery.work.progress import silent
@@ -134,6 +136,13 @@ def test_when_nothing_moves_any_more_nothing_follows() -> None:
     case = a_case()
     treat(case, [Told("again", 1, 0.1, times=9)], budget=1000)
     assert applied(case) == ["again"] * (UNMOVED + 1)
+
+
+@pytest.mark.parametrize(("share", "follows"), [(EVEN, True), (EVEN - 0.01, False)])
+def test_but_what_is_left_that_settles_as_many_as_not(share: float, *, follows: bool) -> None:
+    case = a_case()
+    treat(case, [Told("again", 1, 0.1, times=9), Told("dear", 900, share)], budget=1000)
+    assert applied(case) == ["again"] * (UNMOVED + 1) + ["dear"] * follows
 
 
 def test_nothing_is_done_that_answers_nothing_or_for_no_budget() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, NoReturn
 
-from isthmus.discovery.choices import PASSES, PASSES_THOROUGH, UNMOVED
+from isthmus.discovery.choices import EVEN, PASSES, PASSES_THOROUGH, UNMOVED
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.depth.units import DepthSettings
@@ -169,14 +169,16 @@ class Remedy(ABC):
 def treat(case: Case, remedies: Sequence[Remedy], *, budget: int) -> None:
     """Apply one remedy after the other, that of the most promise first, within so many gradient evaluations.
 
-    It ends where nothing is in doubt, nothing answers what is, the last ones moved nothing, the budget or the time is
-    used up.
+    It ends where nothing is in doubt, nothing answers what is, the last ones moved nothing and nothing is left that
+    settles as many as not, the budget or the time is used up.
     """
     runner = case.search.runner
-    while not runner.out_of_time() and not case.idle:
+    while not runner.out_of_time():
         case.search.in_doubt |= not case.settled
         meant = [remedy for remedy in remedies if remedy.of_sure == case.settled]
         able = [remedy for remedy in meant if remedy.promise(case) > 0 and remedy.cost(case) <= budget]
+        if case.idle:
+            able = [remedy for remedy in able if remedy.chance(case) >= EVEN]
         if not able:
             return
         remedy = max(able, key=lambda one: one.promise(case))
