@@ -138,7 +138,8 @@ def test_more_rows_are_not_searched_where_deeper_networks_decided_of_targets(
 
 
 @pytest.mark.parametrize(("rows", "times"), [(1_000_000, MORE_ROWS), (12_500, 1.25)])
-def test_more_rows_cost_as_many_times_as_there_are(rows: int, times: float) -> None:
+def test_more_rows_cost_and_promise_as_many_times_as_there_are(rows: int, times: float) -> None:
     search = SimpleNamespace(size=SimpleNamespace(foresight=SimpleNamespace(all=1000)))
     case: Any = SimpleNamespace(search=search, sample=SimpleNamespace(taken=range(rows), held=range(10_000)))
     assert MoreRows().cost(case) == 1000 * times * MORE_TAKEN
+    assert MoreRows().chance(case) == pytest.approx(MoreRows.settles * (times - 1) / (MORE_ROWS - 1))

@@ -64,8 +64,11 @@ class MoreRows(Remedy):
 
     def cost(self, case: Case) -> int:
         """Of a search, each of whose gradients goes over so many times as many rows, that takes as much as most do."""
-        times = min(MORE_ROWS, len(case.sample.taken) / len(case.sample.held))
-        return math.ceil(times * MORE_TAKEN * case.search.size.foresight.all)
+        return math.ceil(self._times(case) * MORE_TAKEN * case.search.size.foresight.all)
+
+    def chance(self, case: Case) -> float:
+        """Less where there are fewer than so many times as many: 12,000 rows say hardly more than 10,000 of them."""
+        return self.settles * (self._times(case) - 1) / (MORE_ROWS - 1)
 
     def apply(self, case: Case) -> str:
         """Search anew; of more rows the answer is believed."""
@@ -77,6 +80,10 @@ class MoreRows(Remedy):
         case.sample, case.path = sample, None
         case.search = case.anew(sample, settings, name=name)
         return f"searched {rows:,} rows instead of {len(before.problem.x) + len(before.problem.x_held):,}"
+
+    @staticmethod
+    def _times(case: Case) -> float:
+        return min(MORE_ROWS, len(case.sample.taken) / len(case.sample.held))
 
 
 class SmallerRidges(Remedy):
