@@ -38,6 +38,18 @@ def test_a_deep_rank_that_may_cut_the_data_open_is_said_to() -> None:
     assert words == ["may cut the data open"] * 12 + [""] * 6
 
 
+def test_ranks_far_below_what_coordinates_fill_are_said_to_be_left_out() -> None:
+    table = discoveries.depth_path().table.copy(deep=True)
+    for name in ("objective", "true_rank"):
+        table[name].loc[{"rank": 1}] = np.nan
+    table["holds"].loc[{"rank": 1}] = False
+    assert depth_sentence(DepthPath.of(table)).endswith("not tried: 2 and 3 cut the data open already.")
+    filled = DepthPath.of(table.assign_attrs(filled=2.9))
+    assert depth_sentence(filled).endswith(
+        "Fewer than 2 were not tried: the coordinates of the rows fill 2.9 dimensions."
+    )
+
+
 def test_ranks_that_a_long_curve_leaves_out_are_named() -> None:
     table = discoveries.depth_path().table.copy(deep=True)
     assert "were tried" not in depth_sentence(DepthPath.of(table))

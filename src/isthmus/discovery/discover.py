@@ -104,7 +104,8 @@ def discover(  # noqa: PLR0913 - the arguments are a public contract
         scaling: "column" gives every column variance 1, "global" keeps the relative scale of the columns; "auto" is the
             first, and tries the second on columns of one kind, such as pixels, where the answer is in doubt.
         effort: work that doubts are worth, beyond the first answer: "quick", none; "default", up to ten times as many
-            gradients; "thorough", forty times. What was done: `Discovery.remedies`.
+            gradients, of more than some 4,000 rows fewer; "thorough", four times that. What was done:
+            `Discovery.remedies`.
         rows: to search at most, the others check the answer; None: 10,000, or ten for each column. Where a sample
             leaves doubts, four times as many are searched.
         seed: same seed, machine and threads: same numbers.

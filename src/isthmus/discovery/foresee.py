@@ -138,7 +138,7 @@ def forecast(request: Request) -> Forecast:
     with one_thread_each():
         pace, reading = timed(family, request.device)
     first = request.planned(problem) + _of_others(request)
-    doubts = int(request.effort.passes * foresight.all) * (1 + request.control + len(request.beside))
+    doubts = request.effort.budget(foresight) * (1 + request.control + len(request.beside))
     faster, trainings = _times_faster(foresight, workers), sum(count for count, _ in foresight.batches)
     between = (READINGS + trainings / faster) * reading * first / foresight.all
     spared = family.known_well and len(request.settings.ridges) > 1

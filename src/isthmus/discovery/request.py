@@ -133,7 +133,7 @@ class Request:
             return self._discovered(problem, told, runner)
 
     def _discovered(self, problem: Problem, told: tuple[str, ...], runner: UnitRunner) -> Discovery:
-        case = self._treated(self.sample, Search(problem, self.settings, runner), passes=self.effort.passes)
+        case = self._treated(self.sample, Search(problem, self.settings, runner))
         findings, path = case.search.findings(), case.path
         accuracy = None
         if problem.classes and self.effort is not Effort.QUICK:
@@ -159,13 +159,14 @@ class Request:
         """All rows."""
         return self.sample.everything
 
-    def _treated(self, sample: Sample, search: Search, *, passes: float) -> Case:
-        """The search after its first answer, and what was done about its doubts within so many first passes."""
+    def _treated(self, sample: Sample, search: Search, *, passes: float | None = None) -> Case:
+        """The search after its first answer and work on its doubts, of so many first passes or by the effort."""
         search.run()
         depth = DEPTHS if self.depth_path and not search.name else BRIEF
         numbered = self.rescale and are_numbered(sample.data.input_names)
         case = Case(search, sample, numbered=numbered, depth=depth)
-        treat(case, [kind() for kind in REMEDIES], budget=int(passes * case.first_pass))
+        budget = self.effort.budget(case.first) if passes is None else int(passes * case.first.all)
+        treat(case, [kind() for kind in REMEDIES], budget=budget)
         return case
 
     def _other(self, kind: RankKind, runner: UnitRunner) -> Discovery:
@@ -174,7 +175,7 @@ class Request:
         problem = self.problem_of(settings)
         runner.tracker.begin(kind.name, foreseen(problem, settings))
         search = Search(problem, settings, runner, name=kind.name)
-        case = self._treated(self.sample, search, passes=self.effort.passes)
+        case = self._treated(self.sample, search)
         found = self._assembled(case.search.findings(), case.sample, told=())
         return replace(found, remedies=tuple(one.as_plain() for one in case.applied), depth_path=case.path)
 

@@ -26,8 +26,8 @@ class BottleneckRegressor(RegressorMixin, Bottleneck):
         max_seconds: wall time after which the search ends with what it has. None: no bound.
         scaling: "column" gives every column variance 1, "global" keeps the relative scale of the columns; "auto" is the
             first, and tries the second on columns of one kind where the answer is in doubt.
-        effort: work that doubts are worth: "quick", none; "default", ten times that of the first answer; "thorough",
-            forty times.
+        effort: work that doubts are worth: "quick", none; "default", up to ten times that of the first answer, of many
+            rows less; "thorough", four times that.
         random_state: an integer is the seed of `discover` itself; a generator, or None, draws one.
         n_jobs: threads that train side by side, as in scikit-learn: None is 1, -1 all cores.
         verbose: write a line on standard error for each tenth of the work.

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import xarray as xr
 
-from isthmus.discovery.depth.path import DepthPath
+from isthmus.discovery.depth.path import DepthPath, two_do_not_hold
 from isthmus.reports.tables import TableText, rows_by
 from isthmus.reports.words import dimensions, numbered
 
@@ -66,13 +66,16 @@ def _glued(path: DepthPath) -> str:
 
 
 def _untrained(path: DepthPath) -> str:
-    """Which ranks were left out, because two above them do not hold or because there are many."""
+    """Which ranks were left out: two above them do not hold, coordinates fill more, or there are many."""
     trained = path.table["objective"].notnull().any("middle_layers").values
     below, ranks = int(np.argmax(trained)), path.table["rank"].values[trained].tolist()
     words: list[str] = []
     if below:
         lowest = " and ".join(map(str, ranks[:2]))  # one, where others diverged
-        words.append(f"Fewer than {ranks[0]} were not tried: {lowest} cut the data open already.")
+        why = f"{lowest} cut the data open already"
+        if "filled" in path.table.attrs and not two_do_not_hold(path.table):
+            why = f"the coordinates of the rows fill {path.table.attrs['filled']:.1f} dimensions"
+        words.append(f"Fewer than {ranks[0]} were not tried: {why}.")
     if len(ranks) < ranks[-1] - below:
         words.append(f"Of {ranks[0]} to {ranks[-1]} dimensions only {', '.join(map(str, ranks))} were tried.")
     return " ".join(words)

@@ -1,6 +1,6 @@
 """Whose columns may be scaled together: names that differ in numbers alone, variances that differ, many of them.
 
-When smaller ridges are searched, and believed.
+When smaller ridges are searched, and believed; when more rows are, and at what price.
 """
 
 from types import SimpleNamespace
@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from isthmus.discovery.choices import FORETOLD
+from isthmus.discovery.choices import FORETOLD, MORE_ROWS, MORE_TAKEN
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.evidence.leftovers import Foretold
 from isthmus.discovery.factorisation import cut_network
-from isthmus.discovery.remedies.anew import OneScale, SmallerRidges, are_numbered, are_unequal, lifts_noise
+from isthmus.discovery.remedies.anew import MoreRows, OneScale, SmallerRidges, are_numbered, are_unequal, lifts_noise
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected
@@ -180,3 +180,27 @@ def test_what_is_lost_of_each_column_is_counted_in_its_own_variance() -> None:
     assert 0.3 < lost[7] < 3.0
     search._curved_halves = lambda _rank: None  # noqa: SLF001
     assert search.lost_by_column(7) is None
+
+
+@pytest.mark.parametrize(
+    ("unseen", "decided", "autoencoding", "answers"),
+    [(900, False, False, True), (900, True, False, False), (900, True, True, True), (0, False, False, False)],
+    ids=["more", "depth decided of targets", "depth decided of columns", "no more"],
+)
+def test_more_rows_are_not_searched_where_deeper_networks_decided_of_targets(
+    unseen: int, *, decided: bool, autoencoding: bool, answers: bool
+) -> None:
+    """6 of 8 targets, read by deeper networks alone, was given up for the 8 of a shallow search of more rows."""
+    search = SimpleNamespace(
+        over_depth="6" if decided else None, problem=SimpleNamespace(autoencoding=autoencoding)
+    )  # fmt: skip
+    case: Any = SimpleNamespace(search=search, sample=SimpleNamespace(num_unseen=unseen))
+    assert MoreRows().answers(case) is answers
+
+
+@pytest.mark.parametrize(("rows", "times"), [(1_000_000, MORE_ROWS), (12_500, 1.25)])
+def test_more_rows_cost_and_promise_as_many_times_as_there_are(rows: int, times: float) -> None:
+    search = SimpleNamespace(size=SimpleNamespace(foresight=SimpleNamespace(all=1000)))
+    case: Any = SimpleNamespace(search=search, sample=SimpleNamespace(taken=range(rows), held=range(10_000)))
+    assert MoreRows().cost(case) == 1000 * times * MORE_TAKEN
+    assert MoreRows().chance(case) == pytest.approx(MoreRows.settles * (times - 1) / (MORE_ROWS - 1))

@@ -1,26 +1,32 @@
 """Which remedy comes first, when it ends, what is kept of it: on stand-ins whose doubts end as they are told."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
-from isthmus.discovery.choices import EVEN, UNMOVED
+from isthmus.discovery.choices import EVEN, PASSES, ROW_GRADIENTS, UNMOVED
 from isthmus.discovery.remedies.deeper import BRIEF
 from isthmus.discovery.remedies.remedy import Case, Effort, Remedy, treat
 from isthmus.discovery.work.progress import silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner
+from isthmus.discovery.work.search_memory import Foresight
 from isthmus.errors import NotConverged
 from isthmus.theory import Verdict
 
 NO_SAMPLE: Any = None
 
 
+def foreseen(gradients: int, *, rows: int = 1000) -> Foresight:
+    """A first pass of so many gradients over so many rows."""
+    return Foresight(most_ranks=5, ridges=3, batches=((1, gradients),), rows=rows)
+
+
 def a_case(*, first_pass: int = 100) -> Case:
     """A case in doubt, of a search that has nothing but its decision."""
     search: Any = SimpleNamespace(
-        size=SimpleNamespace(foresight=SimpleNamespace(all=first_pass)),
+        size=SimpleNamespace(foresight=foreseen(first_pass)),
         decision=SimpleNamespace(rank=3, verdict=Verdict.DOUBTFUL),
         state=SimpleNamespace(decision=SimpleNamespace(rank=3, verdict=Verdict.DOUBTFUL)),
         runner=UnitRunner(None, Tracker(silent, 0)),
@@ -28,7 +34,7 @@ def a_case(*, first_pass: int = 100) -> Case:
     )
     case = Case.__new__(Case)
     case.search, case.sample, case.depth, case.numbered, case.path = search, NO_SAMPLE, BRIEF, False, None
-    case.applied, case.first_pass = [], first_pass
+    case.applied, case.first = [], search.size.foresight
     return case
 
 
@@ -37,7 +43,7 @@ class Told(Remedy):
     """Costs and settles what it is told."""
 
     label: str
-    price: int
+    gradients: int
     share: float
     cures: bool = False
     of_sure: bool = False  # pyright: ignore[reportIncompatibleVariableOverride] - a class says it of all its remedies
@@ -53,7 +59,7 @@ class Told(Remedy):
         return self.share > 0
 
     def cost(self, case: Case) -> int:  # noqa: ARG002
-        return self.price
+        return self.gradients
 
     def apply(self, case: Case) -> str:
         if self.cures:
@@ -183,3 +189,29 @@ def test_what_a_remedy_made_less_sure_when_time_was_over_is_undone() -> None:
 
 def test_effort_is_a_number_of_first_passes() -> None:
     assert [Effort(name).passes for name in ("quick", "default", "thorough")] == [0.0, 10.0, 40.0]
+
+
+def test_many_rows_are_worth_fewer_passes_the_same_on_any_machine() -> None:
+    """A rank of 10,000 rows of 45 columns was in doubt after 732 s, of one of two cores that were busy."""
+    first = foreseen(9_000, rows=8_000)
+    default, thorough = Effort.DEFAULT.budget(first), Effort.THOROUGH.budget(first)
+    assert Effort.QUICK.budget(first) == 0
+    assert 0 < default < PASSES * first.all
+    assert (default + first.all) * first.rows <= ROW_GRADIENTS
+    assert thorough + first.all == 4 * (default + first.all)
+    assert Effort.DEFAULT.budget(replace(first, rows=1_000)) == PASSES * first.all
+    assert Effort.DEFAULT.budget(replace(first, rows=40_000)) == first.all, "whoever asks for more rows has time"
+
+
+def test_a_gradient_over_more_rows_counts_as_many_of_the_first_pass() -> None:
+    """What followed a search of 40,000 rows was counted as if it were of 10,000."""
+
+    class Larger(Told):
+        def apply(self, case: Case) -> str:
+            case.search.size = SimpleNamespace(foresight=foreseen(100, rows=4000))  # pyright: ignore[reportAttributeAccessIssue]
+            return super().apply(case)
+
+    case, more = a_case(), Told("more", 10, 0.1, times=2)
+    treat(case, [Larger("larger", 10, 0.9), more], budget=89)
+    assert [(one.name, one.evaluations) for one in case.applied] == [("larger", 10), ("more", 40)]
+    assert case.passes == 0.5, "the third would be the 90th of 89"

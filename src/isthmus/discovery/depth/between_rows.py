@@ -184,7 +184,7 @@ def _distinct(points: Tensor) -> Tensor:
     return rows[torch.from_numpy(np.random.default_rng(0).permutation(len(rows))[:ROWS])]
 
 
-def with_holds(table: xr.Dataset, *, close: bool, filled: float = math.nan) -> xr.Dataset:
+def with_holds(table: xr.Dataset, *, close: bool) -> xr.Dataset:
     """The table with `holds` and `unsure`.
 
         close: a rank holds up to between = max(.25, 4 times that of the largest rank), and it is sure
@@ -204,7 +204,8 @@ def with_holds(table: xr.Dataset, *, close: bool, filled: float = math.nan) -> x
     lost = glued
     if not close:
         lost = glued & ~(table["heldout_error"] <= np.fmax(LOST, LOST_RATIO * largest["heldout_error"]))
-    short = (table["rank"] + FILLED < filled) & (table["heldout_error"] > LOST_RATIO * largest["heldout_error"])
+    more_lost = table["heldout_error"] > LOST_RATIO * largest["heldout_error"]
+    short = more_lost & (table["rank"] + FILLED < table.attrs.get("filled", math.nan))
     holds = trained & ~lost & ~short
     return table.assign(holds=holds, unsure=holds & glued & (table["rank"] < largest["rank"]))
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 import xarray as xr
 
-from isthmus.discovery.choices import GLUED, TOGETHER
+from isthmus.discovery.choices import FILLED, GLUED, TOGETHER
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.depth.between_rows import LinesBetweenRows, filled_by, two_do_not_hold, with_holds
 from isthmus.discovery.depth.units import (
@@ -46,8 +46,9 @@ class DepthPath:
             `true_rank` (rank that the middle ended with), `holds` (whether the rank keeps the data together), `unsure`
             (whether that is not known, because the rows lie too far apart: such a rank wins by 5 % only),
             `stationarity`; NaN for low ranks that were not trained, because two above them do not hold, and for
-            those that the objective curve leaves out, of more than 24; coordinate
-            `depth` (weight matrices); attributes `ridge` and `loss`.
+            those that the objective curve leaves out, of more than 24, or far below what coordinates fill; coordinate
+            `depth` (weight matrices); attributes `ridge`, `loss` and `filled`, dimensions that the coordinates of the
+            rows fill through the largest rank (NaN for classes).
         reading: lines, winner at each depth, flat rank, deep rank and where they switch.
     """
 
@@ -56,14 +57,20 @@ class DepthPath:
 
     @classmethod
     def of(cls, table: xr.Dataset) -> "DepthPath":
-        """The path whose table is this, read anew."""
+        """The path whose table is this, read anew.
+
+        A rank that is as many dimensions as coordinates fill need not be 5 % lower: of inputs with other numbers beside
+        those that count, rows lie far apart whatever the rank is.
+        """
         depths = table["middle_layers"].values.tolist()
         collapsed = table["true_rank"] < table["rank"]
         objectives = table["objective"].where(~collapsed).transpose("rank", "middle_layers").values.tolist()
         holds = table["holds"].transpose("rank", "middle_layers").values.tolist()
         # paths saved by an older version have none
-        unsure = table.get("unsure", xr.zeros_like(table["holds"])).transpose("rank", "middle_layers").values.tolist()
-        return cls(table, depth_reading(depths, objectives, holds, unsure, ridge=float(table.attrs["ridge"])))
+        unsure = table.get("unsure", xr.zeros_like(table["holds"]))
+        doubtful = unsure & ~(abs(table["rank"] - float(table.attrs.get("filled", math.nan))) < FILLED)
+        cautious = doubtful.transpose("rank", "middle_layers").values.tolist()
+        return cls(table, depth_reading(depths, objectives, holds, cautious, ridge=float(table.attrs["ridge"])))
 
     @property
     def is_sure(self) -> bool:
@@ -145,15 +152,21 @@ class DepthSearch:
             self._foresee(0)
             return None
         found = self.found
-        descending, ridge = sorted(bases, reverse=True), next(iter(bases.values())).ridge
+        waiting, ridge = sorted(bases, reverse=True), next(iter(bases.values())).ridge
         above: Minimum | None = None
-        self._foresee(len(descending))
-        for first in range(0, len(descending), TOGETHER):
-            anchors = self._anchors({r: bases[r] for r in descending[first : first + TOGETHER]})
+        self._foresee(sum(r >= self.depth.lowest for r in waiting))
+        while waiting:
+            together = [r for r in waiting[:TOGETHER] if r >= self.depth.lowest] or waiting[:TOGETHER]
+            waiting = waiting[len(together) :]
+            if together[-1] < self.depth.lowest:
+                self._foresee(len(together))
+            anchors = self._anchors({r: bases[r] for r in together})
             above = self.descend(anchors, above, led={r for r in anchors if bases[r].kind == RankStart.DESCENDED})
             units = [self._move(anchors[r], m) for r in anchors for m in self.depth.middle_layers]
             found |= {_place(m): m for m in self.runner.run(units) if m.usable}
-            if two_do_not_hold(self._table(found, most, ridge)):
+            table = self._table(found, most, ridge)
+            enough = waiting and waiting[0] < self.depth.lowest and DepthPath.of(table).deep_rank > together[-1]
+            if two_do_not_hold(table) or enough:
                 self._foresee(0)
                 break
         ranks = sorted({rank for rank, _ in found})
@@ -281,7 +294,8 @@ class DepthSearch:
             attrs={"ridge": ridge, "loss": self.family.problem.loss.name},
         )
         table["regularity"] = table["penalty"] - table["rank"] * table["depth"]
-        return with_holds(table, close=self.lines is None or self.lines.close, filled=self._filled(found))
+        table.attrs["filled"] = self._filled(found)
+        return with_holds(table, close=self.lines is None or self.lines.close)
 
     def _filled(self, found: Mapping[tuple[int, int], Minimum]) -> float:
         """Dimensions that the coordinates of the rows fill through the largest rank, which leave out most noise."""

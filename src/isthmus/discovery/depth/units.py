@@ -3,7 +3,7 @@
 The order of the units and what is read off them: `depth.path`. Starts without a prescribed rank: `kinds.connected`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -50,12 +50,14 @@ class DepthSettings:
         anchor: the number at which starts are trained; the best goes from there to all others.
         random_starts: for each rank, besides the geodesic and the truncated one.
         beyond: ranks above that of the discovery that are tried.
+        lowest: rank down to which they are trained; lower ones only while none above the least has a lower objective.
     """
 
     middle_layers: tuple[int, ...] = (1, 2, 4, 8, 16, 32)
     anchor: int = 4
     random_starts: int = 1
     beyond: int = 1
+    lowest: int = field(default=1, repr=False)  # by their text unfinished work knows the depths that were asked for
 
 
 def kinds_of(problem: Problem, depth: DepthSettings) -> list[RankStart]:

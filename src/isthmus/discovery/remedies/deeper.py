@@ -1,9 +1,11 @@
 """The remedy of curved coordinates: networks with a deeper middle, which prefer fewer of them."""
 
+import math
+from dataclasses import replace
 from typing import ClassVar
 
 from isthmus.discovery.choices import CLOSELY
-from isthmus.discovery.depth.path import DepthSearch, planned_depth_evaluations
+from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_evaluations
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.halves import RANK
 from isthmus.discovery.kinds.connected import Connected
@@ -45,9 +47,10 @@ class DeeperMiddle(Remedy):
         """Of as many ranks as the largest reading, and one; those that were led down before are not led down again."""
         search = case.search
         settings, curve = search.size.settings, search.trained.curve
-        ranks = min(self._most(case) + 1, search.size.family.most_rank)
-        led = sum(curve[rank].kind == DESCENDED for rank in range(1, ranks + 1) if rank in curve)
-        return planned_depth_evaluations(settings, search.problem, self._depth(case), ranks=ranks, led=led)
+        depth, most = self._depth(case), min(self._most(case) + 1, search.size.family.most_rank)
+        ranks = range(min(depth.lowest, most), most + 1)
+        led = sum(curve[rank].kind == DESCENDED for rank in ranks if rank in curve)
+        return planned_depth_evaluations(settings, search.problem, depth, ranks=len(ranks), led=led)
 
     def apply(self, case: Case) -> str:
         """Train them; the rank of the deepest is believed."""
@@ -64,7 +67,7 @@ class DeeperMiddle(Remedy):
         believed = search.believe(path, deeper.deepest, name=f"deep-{name}")
         layers = path.table["middle_layers"].values.tolist()
         moves = ", with which the rank still moves, so that it is not believed" if path.moves and not believed else ""
-        return f"trained the ranks up to {most + 1} with {', '.join(map(str, layers))} layers in the middle{moves}"
+        return f"trained {ranks_of(path)} with {', '.join(map(str, layers))} layers in the middle{moves}"
 
     @staticmethod
     def _fills_less(search: Search) -> bool:
@@ -75,9 +78,22 @@ class DeeperMiddle(Remedy):
 
     @staticmethod
     def _depth(case: Case) -> DepthSettings:
-        return case.depth if case.path is None else AGAIN
+        """Of regressions of ranks around what coordinates fill, and of all where a path of all was asked for."""
+        search, depth = case.search, case.depth if case.path is None else AGAIN
+        filled = math.nan if search.problem.autoencoding else search.filled(search.decision.rank)
+        if math.isnan(filled):
+            return depth
+        lowest = max(math.floor(filled) - 1, 1) if case.depth == BRIEF else depth.lowest
+        return replace(depth, lowest=lowest)
 
     @staticmethod
     def _most(case: Case) -> int:
         readings = case.search.readings
         return max(readings.objective.rank, readings.scree.rank, readings.jacobian_rank, 1)
+
+
+def ranks_of(path: DepthPath) -> str:
+    """The least and the largest rank that were trained, in words."""
+    trained = path.table["objective"].notnull().any("middle_layers").values
+    low, high = path.table["rank"].values[trained][[0, -1]].tolist()
+    return f"rank {low}" if low == high else f"ranks {low} to {high}"

@@ -3,18 +3,20 @@
 The remedies themselves: their classes beside. The first answer: `search`.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import ClassVar, NoReturn
 
-from isthmus.discovery.choices import EVEN, PASSES, PASSES_THOROUGH, UNMOVED
+from isthmus.discovery.choices import EVEN, PASSES, PASSES_THOROUGH, ROW_GRADIENTS, UNMOVED
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
+from isthmus.discovery.work.search_memory import Foresight
 from isthmus.errors import NotConverged
 from isthmus.theory import Verdict
 
@@ -37,6 +39,17 @@ class Effort(StrEnum):
         """Work on doubts, in first passes of the search."""
         return {Effort.QUICK: 0.0, Effort.DEFAULT: PASSES, Effort.THOROUGH: PASSES_THOROUGH}[self]
 
+    def budget(self, first: Foresight) -> int:
+        """Gradients of a first pass that doubts are worth: so many passes, of many rows what `ROW_GRADIENTS` leaves.
+
+            min(passes first.all, max(s ROW_GRADIENTS / first.rows - first.all, s first.all)),   s = passes / PASSES
+
+        The same on any machine, unlike seconds; of few rows a gradient is calls rather than products.
+        """
+        share = self.passes / PASSES
+        left = share * ROW_GRADIENTS / max(first.rows, 1) - first.all
+        return int(min(self.passes * first.all, max(left, share * first.all)))
+
 
 def sureness(search: Search) -> int:
     """How sure its decision is, as a number: more is surer."""
@@ -50,7 +63,8 @@ class Applied:
     Attributes:
         name: of the remedy.
         words: what was done.
-        evaluations: gradient evaluations that it was planned to take, by which the budget goes: same on any machine.
+        evaluations: gradient evaluations that it was planned to take, as `Remedy.price` counts them, by which the
+            budget goes: same on any machine.
         rank: that was decided afterwards.
         verdict: and how sure it was then.
     """
@@ -80,7 +94,7 @@ class Case:
         numbered: whether the columns are of one kind, such as pixels, as far as their names say.
         path: the rank over depth, once it is known.
         applied: what was done so far.
-        first_pass: gradient evaluations that the first answer was planned to take.
+        first: what the first answer was planned to take.
     """
 
     search: Search
@@ -89,15 +103,20 @@ class Case:
     numbered: bool = False
     path: DepthPath | None = None
     applied: list[Applied] = field(default_factory=list[Applied])
-    first_pass: int = field(init=False)
+    first: Foresight = field(init=False)
 
     def __post_init__(self) -> None:
-        self.first_pass = self.search.size.foresight.all
+        self.first = self.search.size.foresight
 
     @property
     def passes(self) -> float:
         """Work on doubts so far, in first passes."""
-        return sum(one.evaluations for one in self.applied) / max(self.first_pass, 1)
+        return sum(one.evaluations for one in self.applied) / max(self.first.all, 1)
+
+    @property
+    def dearer(self) -> float:
+        """How many times as many rows a gradient goes over as in the first pass."""
+        return self.search.size.foresight.rows / max(self.first.rows, 1)
 
     @property
     def settled(self) -> bool:
@@ -152,6 +171,10 @@ class Remedy(ABC):
     def cost(self, case: Case) -> int:
         """Gradient evaluations that it plans."""
 
+    def price(self, case: Case) -> int:
+        """In gradients of the first pass, by which the budget goes."""
+        return math.ceil(self.cost(case) * case.dearer)
+
     @abstractmethod
     def apply(self, case: Case) -> str:
         """Do it and change the case; in words, what was done."""
@@ -167,7 +190,7 @@ class Remedy(ABC):
 
 
 def treat(case: Case, remedies: Sequence[Remedy], *, budget: int) -> None:
-    """Apply one remedy after the other, that of the most promise first, within so many gradient evaluations.
+    """Apply one remedy after the other, that of the most promise first, within so many gradients of the first pass.
 
     It ends where nothing is in doubt, nothing answers what is, the last ones moved nothing and nothing is left that
     settles as many as not, the budget or the time is used up.
@@ -176,24 +199,24 @@ def treat(case: Case, remedies: Sequence[Remedy], *, budget: int) -> None:
     while not runner.out_of_time():
         case.search.in_doubt |= not case.settled
         meant = [remedy for remedy in remedies if remedy.of_sure == case.settled]
-        able = [remedy for remedy in meant if remedy.promise(case) > 0 and remedy.cost(case) <= budget]
+        able = [remedy for remedy in meant if remedy.promise(case) > 0 and remedy.price(case) <= budget]
         if case.idle:
             able = [remedy for remedy in able if remedy.chance(case) >= EVEN]
         if not able:
             return
         remedy = max(able, key=lambda one: one.promise(case))
-        cost = remedy.cost(case)
+        cost, price = remedy.cost(case), remedy.price(case)
         runner.tracker.begin(f"doubt {len(case.applied) + 1}, {remedy.name}", runner.tracker.left() + cost)
         sure, before = case.sureness, (case.search, case.sample, case.path, case.search.state)
         try:
             words, failed = remedy.apply(case), False
         except NotConverged:
             words, failed = "all that was trained diverged, so that the answer from before stands", True
-        budget -= cost
+        budget -= price
         late = not failed and runner.out_of_time() and case.sureness <= sure
         if failed or late:
             case.search, case.sample, case.path, case.search.state = before  # the state is set on the search of before
         if late:
             words += "; time was over before it settled anything, so that the answer from before stands"
         decision = case.search.decision
-        case.applied.append(Applied(remedy.name, words, cost, decision.rank, decision.verdict))
+        case.applied.append(Applied(remedy.name, words, price, decision.rank, decision.verdict))

@@ -44,11 +44,13 @@ class Foresight:
         ridges: that are trained where the best is the first or beside it: it and its neighbours.
         batches: trainings that wait for those before, how many and of how many gradient evaluations each: starts, ranks
             raised, objective curves and, last, the scree curve.
+        rows: that each gradient goes over.
     """
 
     most_ranks: int
     ridges: int
     batches: tuple[tuple[int, int], ...]
+    rows: int
 
     @property
     def scree(self) -> int:
@@ -73,7 +75,7 @@ class Foresight:
             (ranks + (ridges - 1) * beside, settings.polish_evaluations),
             (ranks, settings.refine_evaluations),
         )
-        return cls(most, ridges, batches)
+        return cls(most, ridges, batches, len(family.problem.x))
 
 
 def search_memory(problem: Problem, settings: Settings, *, workers: int | None) -> int:
