@@ -29,13 +29,14 @@ def in_dispute(search: Search) -> list[int]:
 
 
 def is_of_training(search: Search) -> bool:
-    """Whether better minima may settle what is in doubt."""
+    """Whether better minima may settle what is in doubt, and deeper networks have not decided."""
     readings = search.readings
     read = {readings.objective.rank, readings.scree.rank, readings.jacobian_rank}
     read |= {reading.rank for _, reading in readings.counted_neighbours}
     predicts = readings.heldout_error[min(search.decision.rank, len(readings.heldout_error) - 1)] < 1
     saves = search.decision.rank != readings.columns  # else fewer coordinates can only be curved ones
-    return predicts and saves and (len(read) > 1 or not readings.is_sharp or bool(readings.complaints))
+    unsettled = len(read) > 1 or not readings.is_sharp or bool(readings.complaints)
+    return predicts and saves and unsettled and not search.decided_by_depth
 
 
 def may_be_fewer(search: Search) -> bool:
