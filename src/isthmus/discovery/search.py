@@ -40,7 +40,14 @@ from isthmus.discovery.halves import INDEX, RANK
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.objective_curves import Curve, Curves, objectives_of
 from isthmus.discovery.one_size import OneSize
-from isthmus.discovery.over_depth import COORDINATES, OverDepth, decide_over_depth, held_against, held_against_rows
+from isthmus.discovery.over_depth import (
+    COORDINATES,
+    OverDepth,
+    decide_over_depth,
+    fill_fewer,
+    held_against,
+    held_against_rows,
+)
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import UnitRunner
 from isthmus.errors import NotConverged
@@ -113,7 +120,8 @@ class Search:
         if self.over_depth is not None:
             decision = held_against(decision, readings, self.over_depth)
         if not self.problem.autoencoding:
-            decision = held_against_rows(decision, self.filled(decision.rank), who=COORDINATES, asked=asked)
+            around, capped = self.filled(decision.rank), self._is_capped(decision.rank)
+            decision = held_against_rows(decision, around, who=COORDINATES, asked=asked, capped=capped)
             decision = self._held_against_leftovers(decision)
         elif self.over_depth is None and decision.verdict is Verdict.CONFIDENT:
             around = self.filled(decision.rank)
@@ -135,6 +143,15 @@ class Search:
             return math.nan
         with torch.no_grad():
             return filled_dimension(halves.encoder(torch.cat([self.problem.x, self.problem.x_held]).double()))
+
+    def fills_fewer(self, rank: int) -> bool:
+        """Whether rows, or so many coordinates of theirs, fill clearly fewer dimensions than so many."""
+        return fill_fewer(rank, self.filled(rank), capped=self._is_capped(rank))
+
+    def _is_capped(self, rank: int) -> bool:
+        """Whether as many dimensions as there are targets were read, though inputs have more directions."""
+        problem = self.problem
+        return not problem.autoencoding and rank == problem.most_out < problem.most_in
 
     def _held_against_leftovers(self, decision: Decision) -> Decision:
         """A rank of targets that is sure without this, with what it loses asked whether the inputs tell it."""

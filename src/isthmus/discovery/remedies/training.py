@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
-from isthmus.discovery.choices import AS_READ, CLOSE, CLOSELY, LONGER, MORE_STARTS, SHARP
+from isthmus.discovery.choices import AS_READ, CLOSE, LONGER, MORE_STARTS, SHARP
 from isthmus.discovery.findings import SizeFindings
 from isthmus.discovery.halves import RANK
 from isthmus.discovery.minimum import Minimum, least
@@ -43,7 +43,7 @@ def may_be_fewer(search: Search) -> bool:
     """Whether data that are autoencoded fill clearly fewer dimensions than are read of their columns."""
     able = search.problem.autoencoding and search.size.settings.rank_kind is RANK
     saves = search.decision.rank != search.readings.columns
-    return able and saves and search.decision.rank > CLOSELY * search.filled(search.decision.rank)
+    return able and saves and search.fills_fewer(search.decision.rank)
 
 
 def is_poor_below(search: Search) -> bool:
