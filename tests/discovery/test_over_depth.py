@@ -12,12 +12,12 @@ import xarray as xr
 
 from isthmus.discovery import discover
 from isthmus.discovery import search as searching
-from isthmus.discovery.choices import AROUND, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
+from isthmus.discovery.choices import AROUND, CAPPED_FROM, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.confidence import HeldOutCurve
 from isthmus.discovery.evidence.leftovers import Foretold
 from isthmus.discovery.findings import Decision, Readings
-from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_against, held_against_rows
+from isthmus.discovery.over_depth import OverDepth, decide_over_depth, fill_fewer, held_against, held_against_rows
 from isthmus.discovery.search import Search, SearchState
 from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading
@@ -117,6 +117,39 @@ def test_it_is_said_who_fills_fewer() -> None:
     assert "--depth-path" in held_against_rows(sure, 3.0).reasons[0]
     assert "--depth-path" not in held_against_rows(sure, 3.0, asked=True).reasons[0]
     assert held_against_rows(sure, math.nan, who="their coordinates") is sure
+
+
+@pytest.mark.parametrize(
+    ("rank", "around", "alone", "capped"),
+    [
+        (7, 6.0, False, True), (7, 6.2, False, False), (7, 5.8, True, True), (CAPPED_FROM, 4.26, False, True),
+        (CAPPED_FROM - 1, 3.4, False, False), (2, 1.6, True, True), (6, math.nan, False, False),
+    ],
+)  # fmt: skip
+def test_as_many_dimensions_as_targets_are_doubted_sooner(
+    rank: int, around: float, *, alone: bool, capped: bool
+) -> None:
+    """Of 7 targets of 6 hidden numbers all readings are 7, and only a blunt bend was in doubt."""
+    sure = Decision(rank, Verdict.CONFIDENT, ())
+    assert fill_fewer(rank, around) is alone
+    assert fill_fewer(rank, around, capped=True) is capped
+    held = held_against_rows(sure, around, capped=True)
+    assert held.verdict is (Verdict.DOUBTFUL if capped else Verdict.CONFIDENT)
+
+
+@pytest.mark.parametrize(
+    ("rank", "targets", "autoencoding", "is_capped"),
+    [(5, 5, False, True), (5, 6, False, False), (8, 8, False, False), (5, 5, True, False)],
+    ids=["as many as targets", "fewer", "as many as inputs", "of columns"],
+)
+def test_targets_cap_a_rank_where_inputs_have_more_directions(
+    rank: int, targets: int, *, autoencoding: bool, is_capped: bool
+) -> None:
+    search: Any = Search.__new__(Search)
+    search.problem = replace(problem_of(np.eye(8), np.eye(8)[:, :targets]), autoencoding=autoencoding)
+    search.problem = replace(search.problem, directions=(None, None))
+    search.filled = lambda _rank: 0.85 * rank
+    assert search.fills_fewer(rank) is is_capped
 
 
 def path_table(objectives: list[list[float]]) -> xr.Dataset:

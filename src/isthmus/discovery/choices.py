@@ -46,6 +46,7 @@ LOST_RATIO = 2.0  # or so many times that of the largest rank
 CURVED_GAIN = 0.5  # held-out error over that of as many principal components up to which coordinates are curved
 AROUND = 1.15  # share by which the dimension that rows fill with their neighbours is read too low: 5 as 4.4, 7 as 6
 CLOSELY = 1.2  # and the most where it speaks against a rank found by work: disks of pixels fill 2.3 to 2.4, never 3
+CAPPED_FROM = 5  # targets from which as many coordinates are doubted by `AROUND`: of one number less .82 to .86
 FAR_FEWER = 2.0  # dimensions for each that rows fill, above which a first answer too is one: waves of rank 8 have 1.9
 NARROW = 13  # up to which `CLOSELY` does: four numbers and three functions of them, which fill 2.4, read 5, sure
 HALVES, MANY = 8, 40  # of the rows, that say how far directions scatter; rows from which they do

@@ -42,7 +42,14 @@ from isthmus.discovery.halves import INDEX, RANK
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.objective_curves import Curve, Curves, objectives_of
 from isthmus.discovery.one_size import OneSize
-from isthmus.discovery.over_depth import COORDINATES, OverDepth, decide_over_depth, held_against, held_against_rows
+from isthmus.discovery.over_depth import (
+    COORDINATES,
+    OverDepth,
+    decide_over_depth,
+    fill_fewer,
+    held_against,
+    held_against_rows,
+)
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import UnitRunner
 from isthmus.errors import NotConverged
@@ -116,7 +123,8 @@ class Search:
         if self.over_depth is not None:
             decision = held_against(decision, readings, self.over_depth)
         if not self.problem.autoencoding:
-            decision = held_against_rows(decision, self.filled(decision.rank), who=COORDINATES, asked=asked)
+            around, capped = self.filled(decision.rank), self._is_capped(decision.rank)
+            decision = held_against_rows(decision, around, who=COORDINATES, asked=asked, capped=capped)
             decision = self._held_against_leftovers(decision)
         elif self.over_depth is None and decision.verdict is Verdict.CONFIDENT:
             around = self.filled(decision.rank)
@@ -137,6 +145,15 @@ class Search:
         """Dimensions that rows fill of so many coordinates, which leave out most noise; NaN as in `filled`."""
         halves = self._curved_halves(rank) if rank > 1 else None
         return math.nan if halves is None else filled_by(halves.encoder, self.problem)
+
+    def fills_fewer(self, rank: int) -> bool:
+        """Whether rows, or so many coordinates of theirs, fill clearly fewer dimensions than so many."""
+        return fill_fewer(rank, self.filled(rank), capped=self._is_capped(rank))
+
+    def _is_capped(self, rank: int) -> bool:
+        """Whether as many dimensions as there are targets were read, though inputs have more directions."""
+        problem = self.problem
+        return not problem.autoencoding and rank == problem.most_out < problem.most_in
 
     def _held_against_leftovers(self, decision: Decision) -> Decision:
         """A rank of targets that is sure without this, with what it loses asked whether the inputs tell it."""
@@ -174,6 +191,15 @@ class Search:
         if not curved:
             return None
         return cut_network(family.written(family.network_of(known)), self.problem.x, rank, layer=family.middle)
+
+    @property
+    def decided_by_depth(self) -> bool:
+        """Whether deeper networks decided of targets, which neither rows nor training of shallow ones change.
+
+        A rank of 6 of 8 targets, read 8 by shallow networks of 10,000 rows, was 8 again of more; of 4 of 5 to train
+        shallow ones four times as long changed nothing.
+        """
+        return self.over_depth is not None and not self.problem.autoencoding
 
     def findings(self) -> Findings:
         """What was found, with how sure its directions are."""

@@ -183,17 +183,15 @@ def test_what_is_lost_of_each_column_is_counted_in_its_own_variance() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unseen", "decided", "autoencoding", "answers"),
-    [(900, False, False, True), (900, True, False, False), (900, True, True, True), (0, False, False, False)],
-    ids=["more", "depth decided of targets", "depth decided of columns", "no more"],
+    ("unseen", "decided", "answers"),
+    [(900, False, True), (900, True, False), (0, False, False)],
+    ids=["more", "depth decided", "no more"],
 )
 def test_more_rows_are_not_searched_where_deeper_networks_decided_of_targets(
-    unseen: int, *, decided: bool, autoencoding: bool, answers: bool
+    unseen: int, *, decided: bool, answers: bool
 ) -> None:
     """6 of 8 targets, read by deeper networks alone, was given up for the 8 of a shallow search of more rows."""
-    search = SimpleNamespace(
-        over_depth="6" if decided else None, problem=SimpleNamespace(autoencoding=autoencoding)
-    )  # fmt: skip
+    search = SimpleNamespace(decided_by_depth=decided)
     case: Any = SimpleNamespace(search=search, sample=SimpleNamespace(num_unseen=unseen))
     assert MoreRows().answers(case) is answers
 

@@ -11,6 +11,7 @@ import pytest
 import discoveries
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.depth.units import DepthSettings
+from isthmus.discovery.over_depth import fill_fewer
 from isthmus.discovery.remedies.deeper import BRIEF, DeeperMiddle, ranks_of
 from isthmus.discovery.settings import Settings
 
@@ -65,7 +66,8 @@ def test_more_is_expected_where_rows_or_coordinates_fill_fewer_dimensions(
     rows: float, coordinates: float, *, more: bool
 ) -> None:
     search = SimpleNamespace(
-        decision=SimpleNamespace(rank=3), filled=lambda _rank: rows, filled_by_coordinates=lambda _rank: coordinates
-    )
+        decision=SimpleNamespace(rank=3), fills_fewer=lambda rank: fill_fewer(rank, rows),
+        filled_by_coordinates=lambda _rank: coordinates,
+    )  # fmt: skip
     case: Any = SimpleNamespace(search=search)
     assert (DeeperMiddle().chance(case) > DeeperMiddle.settles) is more

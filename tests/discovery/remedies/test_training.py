@@ -11,7 +11,7 @@ from isthmus.discovery.findings import Decision
 from isthmus.discovery.halves import INDEX
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.remedies.remedy import Case
-from isthmus.discovery.remedies.training import AnotherRidge, OneFewer
+from isthmus.discovery.remedies.training import AnotherRidge, OneFewer, is_of_training
 from isthmus.discovery.search import Search
 from isthmus.theory import Verdict
 from isthmus.theory.comparison import Comparison, by_ratio, in_nats
@@ -112,3 +112,20 @@ def test_a_sure_answer_and_one_dimension_fewer_are_trained_as_long() -> None:
     search = Search.__new__(Search)
     search.decision = Decision(8, Verdict.CONFIDENT, ())
     assert OneFewer()._ends(search) == (8, 7)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize(
+    ("over_depth", "autoencoding", "helps"), [(None, False, True), ("6", False, False), ("6", True, True)]
+)
+def test_shallow_networks_are_trained_no_more_where_deeper_ones_decided_of_targets(
+    over_depth: Any, *, autoencoding: bool, helps: bool
+) -> None:
+    """94 s of a table of rank 4, which changed neither rank nor verdict."""
+    search: Any = Search.__new__(Search)
+    search.problem, search.over_depth = SimpleNamespace(autoencoding=autoencoding), over_depth
+    search.decision = Decision(4, Verdict.DOUBTFUL, ())
+    search.readings = SimpleNamespace(
+        objective=CurveReading(5, CLEAR), scree=CurveReading(4, CLEAR), jacobian_rank=5, counted_neighbours=(),
+        heldout_error=(1.0, 0.5, 0.2, 0.1, 0.07, 0.06), columns=None, is_sharp=True, complaints=(),
+    )  # fmt: skip
+    assert is_of_training(search) is helps

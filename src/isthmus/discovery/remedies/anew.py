@@ -72,12 +72,8 @@ class MoreRows(Remedy):
     most: ClassVar[int] = 3
 
     def answers(self, case: Case) -> bool:
-        """Where there are more, unless deeper networks decided on fewer coordinates of targets, which rows change not.
-
-        A rank of 6 of 8 targets, read 8 by shallow networks of 10,000 rows and 6 by deeper ones, was 8 again of more.
-        """
-        decided = case.search.over_depth is not None and not case.search.problem.autoencoding
-        return case.sample.num_unseen > 0 and not decided
+        """Where there are more, unless deeper networks decided of targets."""
+        return case.sample.num_unseen > 0 and not case.search.decided_by_depth
 
     def cost(self, case: Case) -> int:
         """Of a search, each of whose gradients goes over so many times as many rows, that takes as much as most do."""

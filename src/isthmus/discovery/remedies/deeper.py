@@ -4,14 +4,13 @@ import math
 from dataclasses import replace
 from typing import ClassVar
 
-from isthmus.discovery.choices import CLOSELY
 from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_evaluations
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.halves import RANK
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.kinds.family import DESCENDED
+from isthmus.discovery.over_depth import fill_fewer
 from isthmus.discovery.remedies.remedy import Case, Remedy
-from isthmus.discovery.search import Search
 
 # fewer depths and starts than a path that is drawn: the ranks are led down one by one, and curved starts stand beside
 BRIEF = DepthSettings(middle_layers=(4, 16, 32), random_starts=0)
@@ -36,12 +35,15 @@ class DeeperMiddle(Remedy):
         problem, settings = search.problem, search.size.settings
         curved = settings.rank_kind is RANK and isinstance(search.size.family, Connected)
         again = case.path is not None and (search.over_depth is None or search.over_depth.fills)
-        able = problem.autoencoding or (problem.loss.is_quadratic and self._fills_less(search))
+        able = problem.autoencoding or (problem.loss.is_quadratic and search.fills_fewer(search.decision.rank))
         return able and curved and not again and search.decision.rank > 0
 
     def chance(self, case: Case) -> float:
-        """More where rows fill fewer dimensions than are read, so that these may be curved."""
-        return FILLS_LESS if self._fills_less(case.search) else self.settles
+        """More where rows, or their coordinates, fill fewer dimensions than are read, so that these may be curved."""
+        search, rank = case.search, case.search.decision.rank
+        # pixels of a bob on a circle fill 1.7 to 2.6 dimensions by their noise, its coordinates 1.1
+        fewer = search.fills_fewer(rank) or fill_fewer(rank, search.filled_by_coordinates(rank))
+        return FILLS_LESS if fewer else self.settles
 
     def cost(self, case: Case) -> int:
         """Of as many ranks as the largest reading, and one; those that were led down before are not led down again."""
@@ -68,13 +70,6 @@ class DeeperMiddle(Remedy):
         layers = path.table["middle_layers"].values.tolist()
         moves = ", with which the rank still moves, so that it is not believed" if path.moves and not believed else ""
         return f"trained {ranks_of(path)} with {', '.join(map(str, layers))} layers in the middle{moves}"
-
-    @staticmethod
-    def _fills_less(search: Search) -> bool:
-        rank = search.decision.rank
-        # pixels of a bob on a circle fill 1.7 to 2.6 dimensions by their noise, its coordinates 1.1
-        filled = [search.filled(rank), search.filled_by_coordinates(rank)]
-        return any(rank > CLOSELY * dimensions for dimensions in filled)
 
     @staticmethod
     def _depth(case: Case) -> DepthSettings:

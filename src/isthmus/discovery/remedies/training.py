@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
-from isthmus.discovery.choices import AS_READ, CLOSE, CLOSELY, LONGER, MORE_STARTS, SHARP
+from isthmus.discovery.choices import AS_READ, CLOSE, LONGER, MORE_STARTS, SHARP
 from isthmus.discovery.findings import SizeFindings
 from isthmus.discovery.halves import RANK
 from isthmus.discovery.minimum import Minimum, least
@@ -29,20 +29,21 @@ def in_dispute(search: Search) -> list[int]:
 
 
 def is_of_training(search: Search) -> bool:
-    """Whether better minima may settle what is in doubt."""
+    """Whether better minima may settle what is in doubt, and deeper networks have not decided."""
     readings = search.readings
     read = {readings.objective.rank, readings.scree.rank, readings.jacobian_rank}
     read |= {reading.rank for _, reading in readings.counted_neighbours}
     predicts = readings.heldout_error[min(search.decision.rank, len(readings.heldout_error) - 1)] < 1
     saves = search.decision.rank != readings.columns  # else fewer coordinates can only be curved ones
-    return predicts and saves and (len(read) > 1 or not readings.is_sharp or bool(readings.complaints))
+    unsettled = len(read) > 1 or not readings.is_sharp or bool(readings.complaints)
+    return predicts and saves and unsettled and not search.decided_by_depth
 
 
 def may_be_fewer(search: Search) -> bool:
     """Whether data that are autoencoded fill clearly fewer dimensions than are read of their columns."""
     able = search.problem.autoencoding and search.size.settings.rank_kind is RANK
     saves = search.decision.rank != search.readings.columns
-    return able and saves and search.decision.rank > CLOSELY * search.filled(search.decision.rank)
+    return able and saves and search.fills_fewer(search.decision.rank)
 
 
 def is_poor_below(search: Search) -> bool:
