@@ -28,7 +28,9 @@ FLAT = Readings(
     heldout_error=(1.0, 0.5, 0.01), linear_error=(1.0, 0.6, 0.4), columns=6,
 )  # fmt: skip
 CLEAR = OverDepth(rank=2, before=2, sure=True, rise=math.inf, error=0.01, linear=0.4, around=1.9, columns=6)
-EDGE = replace(CLEAR, rise=SHARP, error=LOST, linear=LOST / CURVED_GAIN, around=(2 - FILLED) / AROUND)
+EDGE = replace(
+    CLEAR, rise=SHARP, error=LOST, linear=LOST / CURVED_GAIN, around=(2 - FILLED) / AROUND, filled=2 + FILLED / 2
+)
 
 DOUBTS = {
     "moves": ({"before": 3}, "3 before the largest depth, 2 there"),
@@ -43,6 +45,7 @@ DOUBTS = {
         {"around": 1.9, "flat": (3, 0.024)},
         "Through 2 curved coordinates 0.05 of .*, through 3 flat ones 0.024",
     ),
+    "filled by more": ({"filled": 2.26}, "rows fill 2.3 dimensions: 2 may be too few"),
     "shallow": ({"rank": 5, "before": 5, "around": 5.0}, "A shallow network reads 4"),
 }
 

@@ -79,6 +79,11 @@ class DepthPath:
         return "unsure" not in deepest or not self.deep_rank or not bool(deepest["unsure"].sel(rank=self.deep_rank))
 
     @property
+    def filled(self) -> float:
+        """Dimensions that the coordinates of the rows fill through the largest rank; NaN where that is not known."""
+        return float(self.table.attrs.get("filled", math.nan))
+
+    @property
     def moves(self) -> bool:
         """Whether another rank wins at the depth before the largest."""
         return len(self.reading.winners) > 1 and self.reading.winners[-2] != self.deep_rank
