@@ -23,7 +23,7 @@ class DeeperMiddle(Remedy):
     """The rank over depth: which rank holds the data together when depth grows."""
 
     name: ClassVar[str] = "deeper middle"
-    settles: ClassVar[float] = 0.15
+    settles: ClassVar[float] = 0.35
     most: ClassVar[int] = 2
 
     def answers(self, case: Case) -> bool:
