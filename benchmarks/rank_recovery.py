@@ -36,6 +36,7 @@ issue6     drawn from 602408e: 216 of 216 right, 202 confident (relu 67 of 72, l
            another Xeon (2.6 GHz, three to four pieces of work on two cores): 24 of 24, 23 confident, median 13.3 s
            Drawn from and at e4fce64, on an EPYC: 216 of 216, 211 confident (relu 69, leaky 71, tanh 71), median 7.1 s
            Every third drawn from and at cce4d82: 72 of 72, 70 confident, 7.5 s
+           Every 14th drawn from and at 787f785: 15 of 15, all confident, 7.1 s
 bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 7 for 8, from 321 and 418 samples, have
            no sharp rank. Drawn anew (from the whole hash f3f32f27626c64c57196e9c550e338ddbaf8d508) at 0909a6e, on the
            other Xeon: 79 of 80, 66 confident, median 10.1 s; 7 for 8, from 320 samples, has no sharp rank
@@ -52,6 +53,7 @@ targets    drawn from and at 14452e1, the 32 smallest of 52, on an EPYC without 
            Every second drawn from 59a7fc4, at it: 25 of 26 right, 19 confident, 9.1 s; 4 for 3 is in doubt
            Drawn from and at 19b1385: 50 of 52 right, 41 confident, 6.4 s; 5 for 4 in doubt, and one wrong without a
            warning, 2 for 3, whose third component has 1.1 % of the variance: in doubt since c5bcd3b
+           Every third drawn from and at 9c0a5da, the 14 smallest of 17: 14 right, 13 confident
 few        drawn from 4e2a1099, on an EPYC: 44 of 60 right, 32 confident, median 15.1 s; at that commit 4 of the 26
            smallest were wrong without a warning. Thresholds were chosen by these, so every second was drawn anew from
            be323ec9 and measured there: 23 of 30 right, 21 confident, none wrong without a warning, median 8.4 s
@@ -62,6 +64,7 @@ few-kinds  drawn from fb67d123: of 54 with a rank 33 right and 19 confident (one
            Drawn from and at 59a7fc4: 33 of 54 right, 14 confident (one target 17 of 27 and 10, planes 13 of 15 and 4,
            classes 3 of 12 and none), one target wrong without a warning, 1 for 2 in 41 rows, in doubt since aa6856c8
            Drawn from and at 19b1385: 34 of 54 right, 9 confident, none wrong without a warning
+           Every ninth drawn from and at 787f785: 5 of 8 right, 2 confident, none wrong without a warning
 index      the smaller of two draws, from fb67d123 and d0856573: 94 of 105 right, 85 confident, three wrong without a
            warning, each one too few, 418 to 481 rows, 19.1 s; the three are in doubt since 168d0483. Drawn anew from
            that and measured there: 47 of 54 right, 39 confident, none wrong without a warning, 21.6 s

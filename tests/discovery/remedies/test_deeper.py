@@ -45,7 +45,7 @@ def test_ranks_far_below_what_coordinates_fill_are_not_trained(
     filled: float, *, autoencoding: bool, asked: DepthSettings, lowest: int
 ) -> None:
     case, whole = a_case(filled, autoencoding=autoencoding, depth=asked), a_case(math.nan, depth=asked)
-    assert DeeperMiddle._depth(case) == replace(asked, lowest=lowest)
+    assert DeeperMiddle.depth_of(case) == replace(asked, lowest=lowest)
     assert 8 * DeeperMiddle().cost(case) == (9 - lowest) * DeeperMiddle().cost(whole)
 
 

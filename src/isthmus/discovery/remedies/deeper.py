@@ -49,7 +49,7 @@ class DeeperMiddle(Remedy):
         """Of as many ranks as the largest reading, and one; those that were led down before are not led down again."""
         search = case.search
         settings, curve = search.size.settings, search.trained.curve
-        depth, most = self._depth(case), min(self._most(case) + 1, search.size.family.most_rank)
+        depth, most = self.depth_of(case), min(self._most(case) + 1, search.size.family.most_rank)
         ranks = range(min(depth.lowest, most), most + 1)
         led = sum(curve[rank].kind == DESCENDED for rank in ranks if rank in curve)
         return planned_depth_evaluations(settings, search.problem, depth, ranks=len(ranks), led=led)
@@ -61,7 +61,7 @@ class DeeperMiddle(Remedy):
         assert isinstance(family, Connected)
         name = f"{search.name or 'path'}-{case.times(self.name)}" if search.name or case.path else "path"
         left = runner.tracker.left() - self.cost(case)
-        deeper = DepthSearch(family, self._depth(case), runner, afterwards=max(left, 0), name=name)
+        deeper = DepthSearch(family, self.depth_of(case), runner, afterwards=max(left, 0), name=name)
         path = deeper.run(search.trained.curve, most)
         if path is None or runner.out_of_time():
             return "networks with a deeper middle could not be trained"
@@ -72,7 +72,7 @@ class DeeperMiddle(Remedy):
         return f"trained {ranks_of(path)} with {', '.join(map(str, layers))} layers in the middle{moves}"
 
     @staticmethod
-    def _depth(case: Case) -> DepthSettings:
+    def depth_of(case: Case) -> DepthSettings:
         """Of regressions of ranks around what coordinates fill, and of all where a path of all was asked for."""
         search, depth = case.search, case.depth if case.path is None else AGAIN
         filled = math.nan if search.problem.autoencoding else search.filled(search.decision.rank)
