@@ -151,7 +151,7 @@ def test_targets_cap_a_rank_where_inputs_have_more_directions(
     search: Any = Search.__new__(Search)
     search.problem = replace(problem_of(np.eye(8), np.eye(8)[:, :targets]), autoencoding=autoencoding)
     search.problem = replace(search.problem, directions=(None, None))
-    search.filled = lambda _rank: 0.85 * rank
+    search.filled = search.filled_by_coordinates = lambda _rank: 0.85 * rank
     assert search.fills_fewer(rank) is is_capped
 
 
@@ -282,6 +282,28 @@ def test_a_first_answer_is_held_against_what_rows_fill(
     monkeypatch.setattr(Search, "filled", lambda *_: around)
     search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     assert search.decision.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("rows", "coordinates", "verdict"),
+    [(2.6, 1.1, Verdict.DOUBTFUL), (1.7, 2.9, Verdict.DOUBTFUL), (2.6, 2.9, Verdict.CONFIDENT),
+     (2.6, math.nan, Verdict.CONFIDENT), (math.nan, 1.1, Verdict.DOUBTFUL)],
+    ids=["noise fills the columns", "rows", "all", "coordinates not known", "rows not known"],
+)  # fmt: skip
+def test_noise_that_fills_columns_hides_no_closed_curve(
+    rows: float, coordinates: float, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """858 pictures of a bob on an ellipse were 3, sure, at once: networks through 2 knotted the curve."""
+    search = Search.__new__(Search)
+    runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=0))
+    search.problem = replace(problem_of(np.eye(20), np.eye(20)), autoencoding=True)
+    search.runner, search.trained, search.scree, search.in_doubt = runner, None, {}, True  # type: ignore[assignment] # pyright: ignore
+    monkeypatch.setattr(Search, "_read", lambda *_: SURE)
+    monkeypatch.setattr(Search, "filled", lambda *_: rows)
+    monkeypatch.setattr(Search, "filled_by_coordinates", lambda *_: coordinates)
+    search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    assert search.decision.verdict is verdict
+    assert search.fills_fewer(3) is (verdict is Verdict.DOUBTFUL)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 import discoveries
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.depth.units import DepthSettings
-from isthmus.discovery.over_depth import fill_fewer
 from isthmus.discovery.remedies.deeper import BRIEF, DeeperMiddle, ranks_of
 from isthmus.discovery.settings import Settings
 
@@ -57,17 +56,8 @@ def test_what_was_trained_is_said_and_no_rank_that_was_not(left_out: list[int], 
     assert ranks_of(DepthPath.of(table)) == said
 
 
-@pytest.mark.parametrize(
-    ("rows", "coordinates", "more"),
-    [(2.6, 1.1, True), (1.7, 2.9, True), (2.6, 2.9, False), (math.nan, 1.1, True), (math.nan, math.nan, False)],
-    ids=["noise fills the columns", "rows", "all", "rows not known", "nothing known"],
-)
-def test_more_is_expected_where_rows_or_coordinates_fill_fewer_dimensions(
-    rows: float, coordinates: float, *, more: bool
-) -> None:
-    search = SimpleNamespace(
-        decision=SimpleNamespace(rank=3), fills_fewer=lambda rank: fill_fewer(rank, rows),
-        filled_by_coordinates=lambda _rank: coordinates,
-    )  # fmt: skip
+@pytest.mark.parametrize("fewer", [True, False])
+def test_more_is_expected_where_rows_fill_fewer_dimensions(*, fewer: bool) -> None:
+    search = SimpleNamespace(decision=SimpleNamespace(rank=3), fills_fewer=lambda _rank: fewer)
     case: Any = SimpleNamespace(search=search)
-    assert (DeeperMiddle().chance(case) > DeeperMiddle.settles) is more
+    assert (DeeperMiddle().chance(case) > DeeperMiddle.settles) is fewer

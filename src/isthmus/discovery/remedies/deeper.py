@@ -9,7 +9,6 @@ from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.halves import RANK
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.kinds.family import DESCENDED
-from isthmus.discovery.over_depth import fill_fewer
 from isthmus.discovery.remedies.remedy import Case, Remedy
 
 # fewer depths and starts than a path that is drawn: the ranks are led down one by one, and curved starts stand beside
@@ -40,10 +39,7 @@ class DeeperMiddle(Remedy):
 
     def chance(self, case: Case) -> float:
         """More where rows, or their coordinates, fill fewer dimensions than are read, so that these may be curved."""
-        search, rank = case.search, case.search.decision.rank
-        # pixels of a bob on a circle fill 1.7 to 2.6 dimensions by their noise, its coordinates 1.1
-        fewer = search.fills_fewer(rank) or fill_fewer(rank, search.filled_by_coordinates(rank))
-        return FILLS_LESS if fewer else self.settles
+        return FILLS_LESS if case.search.fills_fewer(case.search.decision.rank) else self.settles
 
     def cost(self, case: Case) -> int:
         """Of as many ranks as the largest reading, and one; those that were led down before are not led down again."""
