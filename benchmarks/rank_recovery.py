@@ -53,6 +53,7 @@ targets    drawn from and at 14452e1, the 32 smallest of 52, on an EPYC without 
            Every second drawn from 59a7fc4, at it: 25 of 26 right, 19 confident, 9.1 s; 4 for 3 is in doubt
            Drawn from and at 19b1385: 50 of 52 right, 41 confident, 6.4 s; 5 for 4 in doubt, and one wrong without a
            warning, 2 for 3, whose third component has 1.1 % of the variance: in doubt since c5bcd3b
+           Every fourth drawn from and at 09fc485: 12 of 13 right, 6 confident, 35.4 s; 5 for 4 in doubt
            Every third drawn from and at 9c0a5da, the 14 smallest of 17: 14 right, 13 confident
 few        drawn from 4e2a1099, on an EPYC: 44 of 60 right, 32 confident, median 15.1 s; at that commit 4 of the 26
            smallest were wrong without a warning. Thresholds were chosen by these, so every second was drawn anew from
@@ -81,8 +82,10 @@ kuramoto   drawn from 010bf03, on the other Xeon: 5 of 5 right, all confident, m
 planes     drawn from a3c47d0, by --every 2 and not to the end: 12 of 12 right, 8 confident, 33 to 258 s
            Every fourth drawn from and at 59a7fc4: 10 of 10 right, 8 confident, median 55.0 s (23 to 240)
            Every second drawn from and at 19b1385: 19 of 20 right, 16 confident, none wrong without a warning, 58.0 s
+           Every fourth drawn from and at 09fc485, the nine smallest: 9 right, all confident, 44.5 s
 pictures   every third drawn from and at 19b1385: 3 of 7 right, all confident (ellipse, two bobs twice), the others in
            doubt: circle 3 (2), double pendulum 3 and 3 (4), disk 4 (2); 122 s
+           @@PICT@@
 none       the 20 smallest drawn from and at 19b1385: none confident
 flows      drawn from a3c47d0, at 4ff5f94: six Lorenz systems 12, in doubt (confident before), 150 s; four 8, in doubt;
            waves of length 44 16 without a sharp rank (18), 589 s; spiral 2, in doubt

@@ -12,7 +12,7 @@ import xarray as xr
 
 from isthmus.discovery import discover
 from isthmus.discovery import search as searching
-from isthmus.discovery.choices import AROUND, CAPPED_FROM, CLOSELY, CURVED_GAIN, FILLED, LOST, SHARP
+from isthmus.discovery.choices import AROUND, CAPPED_FROM, CLOSELY, CURVED_GAIN, FILLED, LOST, SAVES, SHARP
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.confidence import HeldOutCurve
 from isthmus.discovery.evidence.leftovers import Foretold
@@ -29,7 +29,13 @@ FLAT = Readings(
 )  # fmt: skip
 CLEAR = OverDepth(rank=2, before=2, sure=True, rise=math.inf, error=0.01, linear=0.4, around=1.9, columns=6)
 EDGE = replace(
-    CLEAR, rise=SHARP, error=LOST, linear=LOST / CURVED_GAIN, around=(2 - FILLED) / AROUND, filled=2 + FILLED / 2
+    CLEAR,
+    rise=SHARP,
+    error=LOST,
+    linear=LOST / CURVED_GAIN,
+    around=(2 - FILLED) / AROUND,
+    filled=2 + FILLED / 2,
+    lost=LOST / SAVES,
 )
 
 DOUBTS = {
@@ -45,7 +51,10 @@ DOUBTS = {
         {"around": 1.9, "flat": (3, 0.024)},
         "Through 2 curved coordinates 0.05 of .*, through 3 flat ones 0.024",
     ),
-    "filled by more": ({"filled": 2.26}, "rows fill 2.3 dimensions: 2 may be too few"),
+    "filled by more": (
+        {"filled": 2.26, "lost": 0.033},
+        "rows fill 2.3 dimensions and lose 0.033 .* not 0.05: 2 may be",
+    ),
     "shallow": ({"rank": 5, "before": 5, "around": 5.0}, "A shallow network reads 4"),
 }
 
@@ -88,6 +97,11 @@ def test_a_rank_through_which_few_rows_lose_most_is_in_doubt_at_any_depth() -> N
     [doubt, _] = decide_over_depth(replace(FLAT, medians={2: 0.3}), CLEAR).reasons
     assert "half of the held-out rows lose less than 30 % of the mean" in doubt
     assert decide_over_depth(replace(FLAT, medians={2: 0.5}), CLEAR).verdict is Verdict.CONFIDENT
+
+
+def test_more_dimensions_that_save_nothing_are_noise() -> None:
+    assert decide_over_depth(FLAT, replace(EDGE, filled=2.9, lost=LOST / SAVES)).verdict is Verdict.CONFIDENT
+    assert decide_over_depth(FLAT, replace(EDGE, filled=2.9, lost=0.99 * LOST / SAVES)).verdict is Verdict.DOUBTFUL
 
 
 def test_all_columns_need_no_gain_over_principal_components() -> None:
@@ -162,6 +176,7 @@ def path_table(objectives: list[list[float]]) -> xr.Dataset:
     columns = {
         "objective": np.array(objectives), "true_rank": np.repeat(ranks[:, None], 3, 1),
         "holds": np.ones((len(ranks), 3), bool), "unsure": np.zeros((len(ranks), 3), bool),
+        "heldout_error": 0.1 / np.repeat(ranks[:, None], 3, 1),
     }  # fmt: skip
     return xr.Dataset(
         {k: (axes, v) for k, v in columns.items()}, {"rank": ranks, "middle_layers": depths}, {"ridge": 1e-3}

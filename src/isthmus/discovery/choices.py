@@ -82,6 +82,7 @@ LOST_KEPT = 0.08  # share of the variance beyond which: these six missed .09 to 
 FEW_COLUMNS = 8  # from which columns that differ in their numbers alone may be pixels of a picture
 UNEQUAL = 4.0  # largest over smallest variance from which one scale for all columns is another question
 SPREAD_COLUMNS = 0.1  # share of the columns that must hold the variance together: else one may be in other units
+SAVES = 1.5  # error over that of the largest rank, from which fewer than rows fill may be too few: 1.8, a plane 1.3
 LIFTED = 0.5  # error in the columns' own units over that with each at variance 1, below which noise is lifted
 TOGETHER = 3  # ranks trained before it is asked whether lower ones can hold the data at all
 

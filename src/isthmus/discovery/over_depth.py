@@ -7,7 +7,17 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from isthmus.discovery.choices import AROUND, CAPPED_FROM, CLOSELY, CURVED_GAIN, FILLED, LOST, LOST_RATIO, SHARP
+from isthmus.discovery.choices import (
+    AROUND,
+    CAPPED_FROM,
+    CLOSELY,
+    CURVED_GAIN,
+    FILLED,
+    LOST,
+    LOST_RATIO,
+    SAVES,
+    SHARP,
+)
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.discovery.row_doubts import unevenly_lost
 from isthmus.tasks.arrays import counted
@@ -33,7 +43,8 @@ class OverDepth:
         columns: how many there are.
         flat: of regressions, rank of the shallow networks and held-out error through so many coordinates.
         torn: ranks below that do not hold the data together at the largest depth.
-        filled: of data that are autoencoded, dimensions that their coordinates fill through the largest rank.
+        filled, lost: of data that are autoencoded, dimensions that their coordinates fill through the largest rank, and
+            held-out error through it.
     """
 
     rank: int
@@ -47,6 +58,7 @@ class OverDepth:
     flat: tuple[int, float] | None = None
     torn: Collection[int] = ()
     filled: float = math.nan
+    lost: float = math.nan
 
     @property
     def fills(self) -> bool:
@@ -65,7 +77,7 @@ def decide_over_depth(readings: Readings, deep: OverDepth) -> Decision:
     Confident: it wins at the two largest depths, holds the data together for certain, loses next to nothing of held-out
     rows (`LOST`) and far less than as many principal components (`CURVED_GAIN`), one coordinate fewer costs clearly
     more (`SHARP`), rows fill as many dimensions around each of them (`OverDepth.fills`) and no more through more
-    coordinates (half of `FILLED`), and no shallow reading is smaller.
+    coordinates (half of `FILLED`) that lose less (`SAVES`), and no shallow reading is smaller.
     """
     flat = sorted({readings.objective.rank, readings.scree.rank, readings.jacobian_rank})
     shallow = f"At the usual depth the readings are {', '.join(map(str, flat))}."
@@ -148,9 +160,11 @@ def _doubts(deep: OverDepth, least: int) -> list[str]:
             f"With their neighbours, {who} fill {deep.around:.1f} dimensions: fewer than {deep.rank} coordinates, "
             "curved further, are not excluded."
         )
-    if deep.filled > deep.rank + FILLED / 2:  # 721 pictures of rank 6 filled 5.6, and 5 lost .018, 7 .010
+    # 721 pictures of rank 6 fill 5.6, and 5 lose .018, 7 .010; a plane of 6 filled 6.6 of 8, which lost .006, 6 .007
+    if deep.filled > deep.rank + FILLED / 2 and deep.error > SAVES * deep.lost:
         found.append(
-            f"Through more coordinates, rows fill {deep.filled:.1f} dimensions: {deep.rank} may be too few for them."
+            f"Through more coordinates, rows fill {deep.filled:.1f} dimensions and lose {deep.lost:.2g} of the "
+            f"variance, not {deep.error:.2g}: {deep.rank} may be too few for them."
         )
     if deep.rank > least:
         found.append(f"A shallow network reads {least}, and deeper ones need no more than that.")

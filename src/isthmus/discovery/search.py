@@ -344,7 +344,7 @@ class Search:
             rank=rank, before=path.reading.winners[-2], sure=path.is_sure, rise=path.rise,
             error=self.scree[rank].heldout_error, linear=linear[min(rank, len(linear) - 1)], around=around,
             columns=self.problem.d_in, flat=shallow, torn=path.torn,
-            filled=path.filled if self.problem.autoencoding else math.nan,
+            filled=path.filled if self.problem.autoencoding else math.nan, lost=path.lost,
         )  # fmt: skip
         decision, self.over_depth, self.deepest = decide_over_depth(self.readings, deep), deep, deepest
         self.decision = decision if self.problem.autoencoding else self._held_against_leftovers(decision)

@@ -84,6 +84,12 @@ class DepthPath:
         return float(self.table.attrs.get("filled", math.nan))
 
     @property
+    def lost(self) -> float:
+        """Held-out error through the largest rank, at the largest depth."""
+        errors = self.table["heldout_error"].isel(middle_layers=-1)
+        return float(errors[errors.notnull()][-1])
+
+    @property
     def moves(self) -> bool:
         """Whether another rank wins at the depth before the largest."""
         return len(self.reading.winners) > 1 and self.reading.winners[-2] != self.deep_rank
