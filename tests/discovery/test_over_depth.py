@@ -280,6 +280,15 @@ def test_to_ask_for_a_depth_path_takes_back_no_doubt(
     assert not any("--depth-path" in reason for reason in search.decision.reasons), "it was asked for"
 
 
+def a_first_answer(columns: int, *, in_doubt: bool) -> Search:
+    """A search of data that are autoencoded, which is to decide; no halves are known."""
+    search = Search.__new__(Search)
+    runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=0))
+    search.problem = replace(problem_of(np.eye(columns), np.eye(columns)), autoencoding=True)
+    search.runner, search.trained, search.scree, search.in_doubt = runner, None, {}, in_doubt  # type: ignore[assignment] # pyright: ignore
+    return search
+
+
 @pytest.mark.parametrize(
     ("columns", "around", "verdict"),
     [(6, 2.4, Verdict.DOUBTFUL), (6, 2.6, Verdict.CONFIDENT), (20, 1.4, Verdict.DOUBTFUL), (20, 1.6, Verdict.CONFIDENT),
@@ -289,10 +298,7 @@ def test_a_first_answer_is_held_against_what_rows_fill(
     columns: int, around: float, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of few columns closely; of many, as waves of rank 8 fill 4.3, only where it is twice as much."""
-    search = Search.__new__(Search)
-    runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=0))
-    search.problem = replace(problem_of(np.eye(columns), np.eye(columns)), autoencoding=True)
-    search.runner, search.trained, search.scree, search.in_doubt = runner, None, {}, False  # type: ignore[assignment] # pyright: ignore
+    search = a_first_answer(columns, in_doubt=False)
     monkeypatch.setattr(Search, "_read", lambda *_: SURE)
     monkeypatch.setattr(Search, "filled", lambda *_: around)
     search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
@@ -309,16 +315,15 @@ def test_noise_that_fills_columns_hides_no_closed_curve(
     rows: float, coordinates: float, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """858 pictures of a bob on an ellipse were 3, sure, at once: networks through 2 knotted the curve."""
-    search = Search.__new__(Search)
-    runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=0))
-    search.problem = replace(problem_of(np.eye(20), np.eye(20)), autoencoding=True)
-    search.runner, search.trained, search.scree, search.in_doubt = runner, None, {}, True  # type: ignore[assignment] # pyright: ignore
+    search = a_first_answer(20, in_doubt=True)
     monkeypatch.setattr(Search, "_read", lambda *_: SURE)
     monkeypatch.setattr(Search, "filled", lambda *_: rows)
     monkeypatch.setattr(Search, "filled_by_coordinates", lambda *_: coordinates)
     search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     assert search.decision.verdict is verdict
     assert search.fills_fewer(3) is (verdict is Verdict.DOUBTFUL)
+    who = "the coordinates of the rows" if coordinates == 1.1 else "rows"
+    assert verdict is Verdict.CONFIDENT or f"neighbours, {who} fill" in search.decision.reasons[0]
 
 
 @pytest.mark.parametrize(

@@ -128,9 +128,10 @@ class Search:
             decision = self._held_against_leftovers(decision)
         elif self.over_depth is None and decision.verdict is Verdict.CONFIDENT:
             around = self.least_filled(decision.rank)
+            who = "rows" if around == self.filled(decision.rank) else COORDINATES
             closely = self.in_doubt or self.problem.d_in <= NARROW
             if closely or decision.rank > FAR_FEWER * around:
-                decision = held_against_rows(decision, around, asked=asked)
+                decision = held_against_rows(decision, around, who=who, asked=asked)
         self.decision = decision
         self.runner.tracker.rank = decision.rank
 
@@ -147,8 +148,9 @@ class Search:
         return math.nan if halves is None else filled_by(halves.encoder, self.problem)
 
     def least_filled(self, rank: int) -> float:
-        """The less of both: pixels of a bob on a circle fill 1.7 to 2.6 by their noise, its coordinates 1.1."""
-        return float(np.fmin(self.filled(rank), self.filled_by_coordinates(rank)))
+        """The less of rows and their coordinates: pixels of a circle fill 1.7 to 2.6 by their noise, those 1.1."""
+        filled = self.filled(rank)
+        return float(np.fmin(filled, self.filled_by_coordinates(rank))) if self.problem.autoencoding else filled
 
     def fills_fewer(self, rank: int) -> bool:
         """Whether rows, or so many coordinates of theirs, fill clearly fewer dimensions than so many."""

@@ -196,7 +196,7 @@ def with_holds(table: xr.Dataset, *, close: bool) -> xr.Dataset:
     648 pictures of a double pendulum, which fill 3.7, lost .023 through three coordinates and .008 through seven.
     Noise fills dimensions too, and is lost through any number.
 
-    Test: discovery/test_depth_path.
+    Test: discovery/depth/test_path.
     """
     trained = table["objective"].notnull()
     largest = table.sel(rank=int(table["rank"].values[trained.any("middle_layers").values].max(initial=1)))
