@@ -228,6 +228,30 @@ def fake_units(monkeypatch: pytest.MonkeyPatch, between: float, heldout: float) 
     monkeypatch.setattr(DepthSearch, "_filled", lambda *_: math.nan)
 
 
+@pytest.mark.parametrize(("share", "between"), [(0.85, 0.01), (None, 2.4)], ids=["close", "far apart"])
+def test_what_holds_the_data_together_is_handed_to_depths_where_what_lies_lower_does_not(
+    monkeypatch: pytest.MonkeyPatch, share: float | None, between: float
+) -> None:
+    fake_units(monkeypatch, 0.0, 0.0)
+
+    def at_depth(_family: object, _session: Session, *, base: Minimum, middle: int, **_: object) -> Minimum:
+        whole = middle == 1 or base.kind == "whole"  # what starts at the anchor is cut open but in one layer
+        return replace(
+            base, middle=middle, kind="whole" if whole else "cut", between=0.01 if whole else 2.4,
+            objective=2.0 if whole else 1.0, true_rank=base.dimensions,
+        )  # fmt: skip
+
+    monkeypatch.setattr(depth_path, "at_depth", at_depth)
+    monkeypatch.setattr(DepthSearch, "_looked_at", lambda _, minima: minima)
+    x = np.random.default_rng(0).normal(size=(120, 9)) if share is None else arc(share)
+    inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
+    problem = pose(x, x, np.arange(120) % 5 == 2, loss=SQUARED, inputs=inputs, targets=targets)
+    search = DepthSearch(connected(Settings(), problem), DepthSettings(), UnitRunner(None, Tracker(silent, 1)))
+    path = search.run({1: minimum(1.0, rank=1)}, 1)
+    assert path is not None
+    assert path.table["between"].sel(rank=1).values.tolist() == [0.01] + [between] * 5
+
+
 def rows_in_six_columns() -> Problem:
     x = np.random.default_rng(0).normal(size=(300, 6))
     inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
