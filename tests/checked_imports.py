@@ -6,9 +6,10 @@ Here a function gets one checker, on its first call, and shapes are remembered o
 function within another is made anew each time that this is called, and a checker takes a millisecond to build: it takes
 over the checker of the first that its definition made.
 
-Types are the affair of `make check` too, which reads every line, so the fast tests check those functions alone that
-have shapes: the others would take a tenth of their time. With `CHECK_TYPES=1` in the environment, as in the slow tests,
-all are checked.
+Types are the affair of `make check` too, which reads every line, so `make test` checks those functions alone that have
+shapes: with the others it takes a quarter longer. With `CHECK_TYPES=1` in the environment, as in `.ci/run`, in the slow
+tests and on other processors, all are checked. Who gives other types than these, to see them refused or a double taken,
+says so: `pytest.mark.other_types`.
 """
 
 import ast

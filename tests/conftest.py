@@ -15,6 +15,7 @@ import signal
 import warnings
 from collections import Counter
 from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ import torch
 from playwright.sync_api import Browser, sync_playwright
 
 from checked_imports import check_package
+from shape_checks import own_shape_checks
 
 check_package("isthmus", types=bool(os.environ.get("CHECK_TYPES")))
 
@@ -45,6 +47,13 @@ def pytest_configure(config: pytest.Config) -> None:
     if shift := config.getoption("--seed-shift"):
         for kind in importlib.import_module("isthmus.networks.kinds").kinds():
             kind.network.__init__ = with_other_seeds(kind.network.__init__, shift)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """What gives other types than annotations say is as a user's, who has no checker."""
+    with own_shape_checks() if item.get_closest_marker("other_types") else nullcontext():
+        return (yield)
 
 
 def with_other_seeds(init: Any, shift: int) -> Any:

@@ -1,4 +1,7 @@
-"""Switching the type checker's shapes off, to reach the library's own words about a shape that does not fit."""
+"""Switching the type checker off, to reach the library's own words about what does not fit.
+
+Around a whole test, `@pytest.mark.other_types` does so.
+"""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -9,8 +12,9 @@ from jaxtyping import config
 @contextmanager
 def own_shape_checks() -> Generator[None]:
     """Within: annotations are not checked, as for a user of the library."""
+    before = config.jaxtyping_disable
     config.update("jaxtyping_disable", True)
     try:
         yield
     finally:
-        config.update("jaxtyping_disable", False)
+        config.update("jaxtyping_disable", before)

@@ -302,6 +302,7 @@ def test_any_array_gives_the_right_answer(convert) -> None:  # noqa: ANN001  # p
     assert result.rank == 1
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -407,6 +408,7 @@ def test_few_rows_are_answered_though_never_surely(
         assert isthmus.load(tmp_path / str(seed)).summary() == found.summary()
 
 
+@pytest.mark.other_types
 def test_numbers_of_numpy_and_torch_are_ridges_and_labels_need_no_order() -> None:
     task = small_teacher(1)
     asked = Asked(ridge=np.float32(0.25), groups=np.array([1, "a"] * 120, dtype=object), effort="quick")  # pyright: ignore[reportArgumentType]

@@ -354,6 +354,7 @@ def test_an_answer_of_regressions_is_held_against_what_it_loses_where_it_is_sure
     assert not any("smaller ridges" in reason for reason in search.decision.reasons)
 
 
+@pytest.mark.other_types
 def test_to_go_back_takes_back_what_depth_said() -> None:
     search = Search.__new__(Search)
     for one in fields(SearchState):

@@ -106,6 +106,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_no_plan_is_refused_in_words(name: str, tmp_path: Path) -> None:
     given, words = REFUSED[name]
@@ -115,24 +116,28 @@ def test_what_is_no_plan_is_refused_in_words(name: str, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize("given", [BASE, planned()], ids=["dict", "plan"])
 def test_a_dict_is_a_plan(given: Any, tmp_path: Path) -> None:
     found = sweep(given, out=tmp_path, workers=np.int64(0), retries=np.int64(1))  # pyright: ignore[reportArgumentType]
     assert found["id"].values.tolist() == [run.id for run in tiny(seed=[0]).runs()]
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize("words", [{"out": 3}, {"out": ""}, {"scheduler": 3}, {"slurm": 3}, {"progress": 3}], ids=str)
 def test_options_of_other_kinds_are_refused_in_words(words: Any) -> None:
     with pytest.raises(PlanError, match="needs"):
         sweep(tiny(seed=[0]), **words)
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize("part", [{"folder": 3}, {"folder": None}, {"most_runs": "3"}, {"most_runs": 0}], ids=str)
 def test_other_parts_of_a_plan_are_refused_in_words(part: Any) -> None:
     with pytest.raises(ValueError, match="^plan: .* needs"):
         planned(**part)
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize("words", [{"workers": "2"}, {"workers": 0.5}, {"retries": "a"}, {"retries": -1}], ids=str)
 def test_counts_that_are_none_are_refused_in_words(words: Any) -> None:
     with pytest.raises(ValueError, match="sweep.*needs"):
@@ -165,6 +170,7 @@ def test_settings_are_columns_that_a_file_can_hold(tmp_path: Path) -> None:
         assert back["ridge"].values.tolist() == found["ridge"].values.tolist()
 
 
+@pytest.mark.other_types
 def test_a_plan_that_is_changed_in_python_keeps_its_words() -> None:
     with pytest.raises(PlanError, match="^mine: network is 3"):
         planned(network=3, name="mine")

@@ -396,6 +396,7 @@ def test_labels_of_runs_are_pointed_to_groups(tmp_path: Path) -> None:
         assert ("rows. Remove it, or replace it by numbers." in str(error.value)) is not is_shared
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize("wrong", [{"target": 3}, {"target": ["a", 3]}, {"options": {"sep": ","}}], ids=str)
 def test_what_names_no_columns_is_refused_before_the_file_is_opened(wrong: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(DataError, match=rf"^read_table\({[*wrong][0]}=.*needs "):

@@ -76,6 +76,7 @@ def of_type(dtype: torch.dtype) -> torch.Tensor | None:
         return None
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 def test_numbers_of_every_type_of_torch_are_taken_or_refused_in_words(dtype: torch.dtype) -> None:
     rows = of_type(dtype)

@@ -108,6 +108,7 @@ DOORS = [
 ]  # fmt: skip
 
 
+@pytest.mark.other_types
 @pytest.mark.filterwarnings("ignore:leaky_diagnosis. the network is far:isthmus.errors.NumericalWarning")
 @pytest.mark.parametrize("door", DOORS)
 def test_rows_by_the_same_labels_in_another_order_are_said_where_position_counts(tmp_path: Path, door: str) -> None:

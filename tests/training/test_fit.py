@@ -233,6 +233,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
         fit(network, x, y, ridge=0.01, checkpoint=path)
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
@@ -255,6 +256,7 @@ def test_bad_input_is_refused_before_any_work(change: dict[str, object], error: 
         fit(network, **arguments)  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.other_types
 def test_numbers_of_torch_and_numpy_give_plain_ones() -> None:
     network, x, y = small()
     for ridge in (torch.tensor(0.01), np.float32(0.01)):

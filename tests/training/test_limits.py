@@ -22,6 +22,7 @@ def test_the_time_left_is_that_of_the_gradients_left_at_the_pace_so_far() -> Non
     assert seconds_left(30.0, done=100, total=400, limit=25.0) == 0.0
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize("bound", [0, -1.0, math.nan, True, "3"])
 def test_what_bounds_nothing_is_refused_where_it_is_said(bound: object) -> None:
     with pytest.raises(ValueError, match=rf"Limits\(seconds={bound}\): needs a positive number, or None"):

@@ -110,6 +110,7 @@ def test_one_network_is_no_two_starts() -> None:
         fit_several([network, network], torch.ones(4, 3), torch.ones(4, 2), ridge=1e-2)
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -138,6 +139,7 @@ def test_an_error_in_one_start_ends_all_and_is_told() -> None:
         Culling(every=0)
 
 
+@pytest.mark.other_types
 def test_one_network_is_no_list_and_a_generator_is_one() -> None:
     x = torch.ones(6, 3, dtype=torch.float64)
     with pytest.raises(TypeError, match="needs several networks in a list"):

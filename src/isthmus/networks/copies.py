@@ -5,7 +5,7 @@ What exporters say: `export_noise`.
 
 import copy
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from torch import Tensor, nn
 from torch.nn.utils import parametrize, prune, remove_spectral_norm, remove_weight_norm
@@ -38,7 +38,7 @@ def copied_module(module: M, *, but: Iterable[Tensor] = ()) -> M:
         return copy.deepcopy(module, known)
 
 
-def on_copy(module: Callable[[Tensor], T], x: Tensor) -> T:
+def on_copy(module: Callable[[Any], T], x: object) -> T:
     """What a module gives for samples: it gets a copy of them, since it may work in place.
 
     What one part of a chain hands to the next may be several tensors, in whatever holds them.

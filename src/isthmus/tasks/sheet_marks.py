@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import IO
 from xml.parsers import expat
+from zipfile import ZipExtFile
 
 from isthmus.errors import DataError, DataWarning, outside
 from isthmus.tasks.arrays import listing
@@ -97,7 +98,7 @@ def _are(items: Sequence[object]) -> str:
     return "is" if len(items) == 1 else "are"
 
 
-def sheet_marks(source: IO[bytes]) -> SheetMarks:
+def sheet_marks(source: IO[bytes] | ZipExtFile) -> SheetMarks:
     """The marks in the XML of a sheet, which is read by parts and not kept."""
     merged, rows, columns, place = list[Merged](), list[int](), list[int](), 0
 

@@ -227,10 +227,10 @@ def standard_error(
     off = (values - (values @ share)[..., None]) * share
     alone = np.sqrt(np.square(off).sum(-1))
     if together is None:
-        return alone
+        return np.asarray(alone)  # of one mean a number
     numbers = np.unique(together, return_inverse=True)[1]
     of_each = np.stack([np.bincount(numbers, weights=row) for row in off.reshape(-1, off.shape[-1])])
-    return np.maximum(alone, np.sqrt(np.square(of_each).sum(-1)).reshape(alone.shape))
+    return np.asarray(np.maximum(alone, np.sqrt(np.square(of_each).sum(-1)).reshape(alone.shape)))
 
 
 def gain_beyond(

@@ -85,7 +85,7 @@ def kernel_ridge(
     return KernelRidge(x, torch.cholesky_solve(y, factor), float(bandwidth))
 
 
-def _gaussian(x: Tensor, centres: Tensor, bandwidth: float) -> Tensor:
+def _gaussian(x: Tensor, centres: Tensor, bandwidth: Real) -> Tensor:
     # the exact distances: the expanded square loses half the digits near the centres
     distances = torch.cdist(x, centres, compute_mode="donot_use_mm_for_euclid_dist")
     return torch.exp(-(distances / bandwidth).square() / 2)

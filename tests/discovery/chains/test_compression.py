@@ -554,17 +554,20 @@ def test_what_is_no_other_answer_by_rows_is_let_be(kind: str) -> None:
     assert isthmus.compress(SeveralAnswers(kind), samples(200, 6), tolerance=0.1).error_bound <= 0.1
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize("tolerance", ["0.1", None, [0.1], 1j, samples(2), -1.0, True - 1])
 def test_a_tolerance_of_another_kind_is_refused_in_words(tolerance: Any) -> None:
     with pytest.raises(ValueError, match=r"compress\(tolerance=.*needs a finite tolerance > 0"):
         isthmus.compress(dense(6, 3), samples(40, 6, dtype=DOUBLE), tolerance=tolerance)
 
 
+@pytest.mark.other_types
 def test_tolerances_of_numpy_and_torch_are_numbers() -> None:
     for tolerance in (np.float32(0.1), torch.tensor(0.1), 1):
         assert isthmus.compress(dense(6, 3), samples(40, 6, dtype=DOUBLE), tolerance=tolerance).error_bound <= 1  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.other_types
 def test_a_polish_that_is_a_list_is_refused() -> None:
     with pytest.raises(ValueError, match="polish="):
         isthmus.compress(dense(6, 3), samples(40, 6, dtype=DOUBLE), tolerance=0.1, polish=["distil"])  # pyright: ignore[reportArgumentType]

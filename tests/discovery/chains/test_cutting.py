@@ -61,6 +61,7 @@ class ByName(nn.Module):
         return self.layer(x)
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize("x", [torch.ones(9, 3), {"x": torch.ones(9, 3)}])
 def test_a_module_that_takes_its_input_by_name_is_refused_with_a_remedy(x: Any) -> None:
     for call in (isthmus.factorise, partial(isthmus.compress, tolerance=0.1)):
@@ -138,6 +139,7 @@ def test_the_factor_of_rows_is_that_of_all_of_them_at_once() -> None:
     assert torch.allclose(found.raw.T @ found.raw, rows.T @ rows, atol=rounding(size=50, condition=5000.0))
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize("arguments", [{"rank": 2.0}, {"rank": "2"}, {"layer": 1.0}, {"layer": [1]}, {"rank": [1]}])
 def test_numbers_that_are_not_whole_are_refused_in_words(arguments: dict[str, Any]) -> None:
     x = samples(40, 5)

@@ -95,6 +95,7 @@ def test_one_rank_alone_is_refused() -> None:
         share(np.ones((1, 5)), 1)
 
 
+@pytest.mark.other_types
 def test_the_median_tells_loss_on_few_rows_from_noise_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """Squared noise has a median of .455 of its mean in one direction, of .694 in two, by the tables of chi-squared."""
     rng = np.random.default_rng(0)
@@ -108,6 +109,7 @@ def test_the_median_tells_loss_on_few_rows_from_noise_on_all(monkeypatch: pytest
     assert found[2] < UNEVEN < found[0]
 
 
+@pytest.mark.other_types
 def test_how_far_beyond_chance_is_counted_in_paired_standard_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     constant = rng.exponential(size=400)

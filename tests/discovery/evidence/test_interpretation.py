@@ -158,6 +158,7 @@ def test_a_network_of_fewer_coordinates_than_the_rank_is_described_as_it_is() ->
     assert "coordinates_2_3" in names
 
 
+@pytest.mark.other_types
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ShapeError, match="shape"):
         interpret(known(), X, transforms={"first two": lambda v: v[:, :2]})

@@ -175,6 +175,7 @@ def test_many_held_out_rows_are_told_in_parts() -> None:
     assert peak < 10_000 * 200 * 8 * 2, "twice the products of all rows; it had been three times"
 
 
+@pytest.mark.other_types
 def test_what_rows_that_hardly_weigh_leave_over_is_not_asked() -> None:
     """Rows of another law, of weight .001, had told a further dimension."""
     x, odd = X[:, :3], X[:, 2] > 0.8
@@ -220,6 +221,7 @@ def test_a_rank_is_in_doubt_where_inputs_tell_more_than_its_coordinates(left: Fo
     assert is_sure or ("smaller ridges" in found.reasons[0] and "smaller ridges" not in asked.reasons[0])
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("changed", "is_asked"),
     [

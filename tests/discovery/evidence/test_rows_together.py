@@ -50,7 +50,9 @@ def test_as_many_groups_as_rows_take_no_more_memory_than_the_rows() -> None:
     n = 200_000
     values, share = np.random.default_rng(0).normal(size=(2, n)), np.full(n, 1 / n)
     np.testing.assert_allclose(standard_error(values, share, np.arange(n)[::-1]), standard_error(values, share), 1e-12)
-    assert standard_error(values[0], share, np.arange(n)).shape == ()
+    for together in (None, np.arange(n)):  # of one mean, an array too
+        assert isinstance(alone := standard_error(values[0], share, together), np.ndarray)
+        assert alone.shape == ()
 
 
 def test_few_groups_never_say_more_than_rows_that_are_independent() -> None:

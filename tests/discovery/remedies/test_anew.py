@@ -77,6 +77,7 @@ def searched(  # noqa: PLR0913
     return found
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("left", "ridges", "answers"),
     [
@@ -95,6 +96,7 @@ def test_smaller_ridges_answer_a_further_dimension_where_ridges_were_left_to_us(
     assert SmallerRidges().answers(case) is answers
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("after", "is_believed"),
     [
@@ -128,6 +130,7 @@ def test_more_dimensions_at_smaller_ridges_are_believed_where_they_lose_less_tha
 LIFTED_NOISE = np.array([0.01] * 6 + [0.9] * 10)  # of what hardly varies most is lost, and nothing of the others
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("lost", "lifts"),
     [(LIFTED_NOISE, True), (np.full(16, 0.9), False), (LIFTED_NOISE / 20, False), (LIFTED_NOISE[::-1], False),
@@ -143,6 +146,7 @@ def test_noise_is_lifted_where_what_hardly_varies_is_lost_and_the_rest_is_not(
     assert (OneScale().chance(case) > OneScale().settles) is lifts
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("before", "after", "is_believed"),
     [
@@ -182,6 +186,7 @@ def test_what_is_lost_of_each_column_is_counted_in_its_own_variance() -> None:
     assert search.lost_by_column(7) is None
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("unseen", "decided", "answers"),
     [(900, False, True), (900, True, False), (0, False, False)],
@@ -196,6 +201,7 @@ def test_more_rows_are_not_searched_where_deeper_networks_decided_of_targets(
     assert MoreRows().answers(case) is answers
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(("rows", "times"), [(1_000_000, MORE_ROWS), (12_500, 1.25)])
 def test_more_rows_cost_and_promise_as_many_times_as_there_are(rows: int, times: float) -> None:
     search = SimpleNamespace(size=SimpleNamespace(foresight=SimpleNamespace(all=1000)))

@@ -29,6 +29,7 @@ def a_case(filled: float, *, autoencoding: bool = False, depth: DepthSettings = 
     return SimpleNamespace(search=search, depth=depth, path=None)
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("filled", "autoencoding", "asked", "lowest"),
     [
@@ -56,6 +57,7 @@ def test_what_was_trained_is_said_and_no_rank_that_was_not(left_out: list[int], 
     assert ranks_of(DepthPath.of(table)) == said
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize("fewer", [True, False])
 def test_more_is_expected_where_rows_fill_fewer_dimensions(*, fewer: bool) -> None:
     search = SimpleNamespace(decision=SimpleNamespace(rank=3), fills_fewer=lambda _rank: fewer)
