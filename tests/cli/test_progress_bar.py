@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from isthmus.cli.progress_bar import PlainLines, described, line_of, shown_progress, time_left
-from isthmus.discovery.work.progress import Progress
+from isthmus.discovery.work.unit import Progress
 
 EVENT = Progress("training", 0.25, 1e-3, 2, 140, 900, 0.03125, 8, 80.0)
 

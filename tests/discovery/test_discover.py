@@ -14,7 +14,7 @@ import isthmus
 from isthmus import Limits, Verdict, discover, tasks
 from isthmus.discovery.asked import Asked
 from isthmus.discovery.data.splitting import heldout_rows
-from isthmus.discovery.work.progress import Progress
+from isthmus.discovery.work.unit import Progress
 from isthmus.errors import DataError, DataWarning
 
 Array = NDArray[np.float64]

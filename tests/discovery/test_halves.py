@@ -18,9 +18,8 @@ from isthmus.discovery.halves import INDEX, MODE, RANK, RANK_KINDS, RankKind, ra
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.one_size import OneSize
 from isthmus.discovery.settings import Settings, with_sides
-from isthmus.discovery.work.progress import silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner
-from isthmus.discovery.work.unit import Session
+from isthmus.discovery.work.unit import Session, silent
 from isthmus.recheck import check, check_run
 from isthmus.theory.spectra import spectral_gap_rank
 from isthmus.writing.checksums import opened_json, sealed_json

@@ -19,8 +19,8 @@ from isthmus.discovery.remedies.anew import EveryRowHeldOut
 from isthmus.discovery.remedies.remedy import Case
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work.progress import silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner
+from isthmus.discovery.work.unit import silent
 from isthmus.theory.curve_readings import CurveReading, Gain, RowLosses, gain_beyond, plateau_reading
 
 SETTINGS = Settings(

@@ -12,16 +12,20 @@ import xarray as xr
 
 from isthmus.discovery import discover
 from isthmus.discovery import search as searching
-from isthmus.discovery.choices import AROUND, CAPPED_FROM, CLOSELY, CURVED_GAIN, FILLED, LOST, SAVES, SHARP
+from isthmus.discovery.choices import AROUND, CURVED_GAIN, FILLED, LOST, SAVES, SHARP
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.confidence import HeldOutCurve
 from isthmus.discovery.evidence.leftovers import Foretold
+from isthmus.discovery.filled_dimensions import CurvedCoordinates
 from isthmus.discovery.findings import Decision, Readings
-from isthmus.discovery.over_depth import OverDepth, decide_over_depth, fill_fewer, held_against, held_against_rows
+from isthmus.discovery.halves import RANK
+from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_against
 from isthmus.discovery.search import Search, SearchState
 from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading
 from minima import minimum, problem_of
+
+pytestmark = pytest.mark.other_types  # a search that knows what decides, and nothing besides
 
 FLAT = Readings(
     ridge=1e-3, objective=CurveReading(5, 0.3), neighbours=(), scree=CurveReading(4, 0.5), jacobian_rank=5, widest=6,
@@ -116,59 +120,6 @@ def test_a_shallow_rank_found_later_counts_where_deeper_networks_need_no_fewer()
     assert held_against(replace(sure, verdict=Verdict.DOUBTFUL), FLAT, CLEAR).verdict is Verdict.CONFIDENT
 
 
-@pytest.mark.parametrize(("around", "verdict"), [(3 / CLOSELY, Verdict.CONFIDENT), (2.4, Verdict.DOUBTFUL)])
-def test_a_rank_that_became_sure_by_work_needs_rows_that_fill_as_many_dimensions(
-    around: float, verdict: Verdict
-) -> None:
-    decision = held_against_rows(Decision(3, Verdict.CONFIDENT, ("It agrees.",)), around)
-    assert (decision.rank, decision.verdict, decision.reasons[-1]) == (3, verdict, "It agrees.")
-
-
-def test_it_is_said_who_fills_fewer() -> None:
-    sure = Decision(4, Verdict.CONFIDENT, ())
-    assert (
-        held_against_rows(sure, 3.0, who="their coordinates")
-        .reasons[0]
-        .startswith("With their neighbours, their coordinates fill 3.0 dimensions: 4 flat ones may be fewer")
-    )
-    assert "--depth-path" in held_against_rows(sure, 3.0).reasons[0]
-    assert "--depth-path" not in held_against_rows(sure, 3.0, asked=True).reasons[0]
-    assert held_against_rows(sure, math.nan, who="their coordinates") is sure
-
-
-@pytest.mark.parametrize(
-    ("rank", "around", "alone", "capped"),
-    [
-        (7, 6.0, False, True), (7, 6.2, False, False), (7, 5.8, True, True), (CAPPED_FROM, 4.26, False, True),
-        (CAPPED_FROM - 1, 3.4, False, False), (2, 1.6, True, True), (6, math.nan, False, False),
-    ],
-)  # fmt: skip
-def test_as_many_dimensions_as_targets_are_doubted_sooner(
-    rank: int, around: float, *, alone: bool, capped: bool
-) -> None:
-    """Of 7 targets of 6 hidden numbers all readings are 7, and only a blunt bend was in doubt."""
-    sure = Decision(rank, Verdict.CONFIDENT, ())
-    assert fill_fewer(rank, around) is alone
-    assert fill_fewer(rank, around, capped=True) is capped
-    held = held_against_rows(sure, around, capped=True)
-    assert held.verdict is (Verdict.DOUBTFUL if capped else Verdict.CONFIDENT)
-
-
-@pytest.mark.parametrize(
-    ("rank", "targets", "autoencoding", "is_capped"),
-    [(5, 5, False, True), (5, 6, False, False), (8, 8, False, False), (5, 5, True, False)],
-    ids=["as many as targets", "fewer", "as many as inputs", "of columns"],
-)
-def test_targets_cap_a_rank_where_inputs_have_more_directions(
-    rank: int, targets: int, *, autoencoding: bool, is_capped: bool
-) -> None:
-    search: Any = Search.__new__(Search)
-    search.problem = replace(problem_of(np.eye(8), np.eye(8)[:, :targets]), autoencoding=autoencoding)
-    search.problem = replace(search.problem, directions=(None, None))
-    search.filled = search.filled_by_coordinates = lambda _rank: 0.85 * rank
-    assert search.fills_fewer(rank) is is_capped
-
-
 def path_table(objectives: list[list[float]]) -> xr.Dataset:
     """Of ranks 1, 2, ... at three depths, all of which hold the data together."""
     ranks, depths = np.arange(1, len(objectives) + 1), [4, 16, 32]
@@ -187,19 +138,24 @@ HALVES = {2: minimum(heldout_error=0.01, rank=2)}
 SHALLOW = Decision(5, Verdict.DOUBTFUL, ("They differ.",))
 
 
+def sized(search: Search, **known: Any) -> Any:
+    """Networks of one size that know the problem and nothing besides."""
+    family = SimpleNamespace(problem=search.problem, settings=SimpleNamespace(rank_kind=RANK))
+    return SimpleNamespace(family=family, **known)
+
+
 def before_depth(monkeypatch: pytest.MonkeyPatch, *, autoencoding: bool, around: float) -> Search:
     """A search whose shallow answer is in doubt and whose deepest networks keep two coordinates."""
     search = Search.__new__(Search)
-    size: Any = SimpleNamespace(scree_curve=lambda _deepest, name: HALVES)  # noqa: ARG005
     runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=5))
-    search.size, search.runner = size, runner
-    search.problem = replace(problem_of(np.eye(6), np.eye(6)), autoencoding=autoencoding)
+    search.problem, search.runner = replace(problem_of(np.eye(6), np.eye(6)), autoencoding=autoencoding), runner
+    search.size = sized(search, scree_curve=lambda _deepest, name: HALVES)  # noqa: ARG005
     search.scree, search.readings, search.decision = {}, FLAT, SHALLOW
     monkeypatch.setattr(Search, "_held_out", lambda *_: HeldOutCurve.__new__(HeldOutCurve))
     monkeypatch.setattr(HeldOutCurve, "errors", lambda *_: [1.0, 0.5, 0.01])
     monkeypatch.setattr(HeldOutCurve, "train_errors", lambda *_: {2: 0.008})
     monkeypatch.setattr(Search, "_medians", lambda *_: {2: 0.7})
-    monkeypatch.setattr(Search, "filled", lambda *_: around)
+    monkeypatch.setattr(CurvedCoordinates, "around", lambda *_: around)
     return search
 
 
@@ -234,7 +190,7 @@ def test_targets_through_what_depth_decides_are_asked_for_a_further_dimension_to
 ) -> None:
     search = before_depth(monkeypatch, autoencoding=autoencoding, around=1.9)
     monkeypatch.setattr(searching, "decide_over_depth", lambda *_: Decision(2, Verdict.CONFIDENT, ("Depth says 2.",)))
-    monkeypatch.setattr(Search, "_left_over", lambda *_: Foretold(left, 0.0))
+    monkeypatch.setattr(CurvedCoordinates, "left_over", lambda *_: Foretold(left, 0.0))
     path = DepthPath.of(path_table([[9.0, 9.0, 9.0], [2.0, 1.0, 1.0], [1.0, 2.0, 3.0]]))
     assert search.believe(path, {2: minimum(rank=2)}, name="deep")
     assert (search.decision.rank, search.decision.verdict) == (2, verdict)
@@ -270,8 +226,9 @@ def test_to_ask_for_a_depth_path_takes_back_no_doubt(
     runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=0))
     search.problem, search.runner = replace(problem_of(np.eye(6), np.eye(6)), autoencoding=autoencoding), runner
     search.trained, search.scree, search.in_doubt = None, {}, True  # type: ignore[assignment] # pyright: ignore
+    search.size = sized(search)
     monkeypatch.setattr(Search, "_read", lambda *_: SURE)
-    monkeypatch.setattr(Search, "filled", lambda *_: around)
+    monkeypatch.setattr(CurvedCoordinates, "around", lambda *_: around)
     search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     assert search.decision.verdict is verdict
     path = DepthPath.of(path_table([[9.0, 9.0, 9.0], [2.0, 1.0, 1.0], [1.0, 2.0, 3.0]]))
@@ -286,6 +243,7 @@ def a_first_answer(columns: int, *, in_doubt: bool) -> Search:
     runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=0))
     search.problem = replace(problem_of(np.eye(columns), np.eye(columns)), autoencoding=True)
     search.runner, search.trained, search.scree, search.in_doubt = runner, None, {}, in_doubt  # type: ignore[assignment] # pyright: ignore
+    search.size = sized(search)
     return search
 
 
@@ -300,7 +258,7 @@ def test_a_first_answer_is_held_against_what_rows_fill(
     """Of few columns closely; of many, as waves of rank 8 fill 4.3, only where it is twice as much."""
     search = a_first_answer(columns, in_doubt=False)
     monkeypatch.setattr(Search, "_read", lambda *_: SURE)
-    monkeypatch.setattr(Search, "filled", lambda *_: around)
+    monkeypatch.setattr(CurvedCoordinates, "around", lambda *_: around)
     search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     assert search.decision.verdict is verdict
 
@@ -317,11 +275,11 @@ def test_noise_that_fills_columns_hides_no_closed_curve(
     """858 pictures of a bob on an ellipse were 3, sure, at once: networks through 2 knotted the curve."""
     search = a_first_answer(20, in_doubt=True)
     monkeypatch.setattr(Search, "_read", lambda *_: SURE)
-    monkeypatch.setattr(Search, "filled", lambda *_: rows)
-    monkeypatch.setattr(Search, "filled_by_coordinates", lambda *_: coordinates)
+    monkeypatch.setattr(CurvedCoordinates, "around", lambda *_: rows)
+    monkeypatch.setattr(CurvedCoordinates, "filled", lambda *_: coordinates)
     search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     assert search.decision.verdict is verdict
-    assert search.fills_fewer(3) is (verdict is Verdict.DOUBTFUL)
+    assert search.coordinates.fill_fewer(3) is (verdict is Verdict.DOUBTFUL)
     who = "the coordinates of the rows" if coordinates == 1.1 else "rows"
     assert verdict is Verdict.CONFIDENT or f"neighbours, {who} fill" in search.decision.reasons[0]
 
@@ -342,9 +300,10 @@ def test_an_answer_of_regressions_is_held_against_what_it_loses_where_it_is_sure
     runner: Any = SimpleNamespace(tracker=SimpleNamespace(rank=0))
     search.problem, search.left_over = problem_of(np.eye(6), np.eye(6)), Foretold(1.0, 1.0)
     search.runner, search.trained, search.scree = runner, None, {}  # type: ignore[assignment] # pyright: ignore
+    search.size = sized(search)
     monkeypatch.setattr(Search, "_read", lambda *_: SURE)
-    monkeypatch.setattr(Search, "filled", lambda *_: around)
-    monkeypatch.setattr(Search, "_left_over", lambda *_: Foretold(told, 0.0))
+    monkeypatch.setattr(CurvedCoordinates, "around", lambda *_: around)
+    monkeypatch.setattr(CurvedCoordinates, "left_over", lambda *_: Foretold(told, 0.0))
     search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     assert search.decision.verdict is verdict
     assert search.left_over == (Foretold(told, 0.0) if is_asked else None)
@@ -354,7 +313,6 @@ def test_an_answer_of_regressions_is_held_against_what_it_loses_where_it_is_sure
     assert not any("smaller ridges" in reason for reason in search.decision.reasons)
 
 
-@pytest.mark.other_types
 def test_to_go_back_takes_back_what_depth_said() -> None:
     search = Search.__new__(Search)
     for one in fields(SearchState):

@@ -14,7 +14,7 @@ from isthmus import Limits, Verdict
 from isthmus.discovery import Discovery, search
 from isthmus.discovery.answer_doubts import in_order
 from isthmus.discovery.findings import Decision
-from isthmus.discovery.work.progress import Progress
+from isthmus.discovery.work.unit import Progress
 from isthmus.errors import DataError
 from isthmus.networks import FullyConnected
 from isthmus.reports.verdict import ranks_sentence

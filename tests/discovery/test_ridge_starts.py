@@ -9,9 +9,8 @@ from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.ridge_starts import RidgeStarts, Workbench
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work.progress import silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner
-from isthmus.discovery.work.unit import Session, Unit
+from isthmus.discovery.work.unit import Session, Unit, silent
 from isthmus.tasks import teacher
 from isthmus.training import Outcome
 from minima import minimum

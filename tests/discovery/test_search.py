@@ -19,7 +19,7 @@ from isthmus.discovery.objective_curves import Curves, Ladder, Train, objective_
 from isthmus.discovery.request import Request
 from isthmus.discovery.ridge_starts import RidgeStarts
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work.progress import silent
+from isthmus.discovery.work.unit import silent
 from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import Gain, RowLosses
 from tolerances import rounding

@@ -18,7 +18,7 @@ from isthmus.discovery.objective_curves import Curve, Ladder, reading_of
 from isthmus.discovery.one_size import OneSize
 from isthmus.discovery.request import Request
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work.progress import Progress, ProgressListener, silent
+from isthmus.discovery.work.unit import Progress, ProgressListener, silent
 from isthmus.errors import NotConverged
 from isthmus.theory import Verdict
 from minima import minimum

@@ -19,7 +19,7 @@ from figure_parts import trainings
 from isthmus.cli import fit_run
 from isthmus.cli.main import run
 from isthmus.discovery import Discovery
-from isthmus.discovery.work.progress import Progress
+from isthmus.discovery.work.unit import Progress
 from isthmus.errors import DataError, DataWarning
 from isthmus.figures import Workshop
 from isthmus.sweeps.engine_choice import EngineChoice

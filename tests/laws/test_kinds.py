@@ -20,7 +20,7 @@ import isthmus
 from isthmus.discovery.files.networks import architecture, network_from, tensors_of
 from isthmus.discovery.kinds import kind_of
 from isthmus.discovery.kinds.streams import PlainStreams
-from isthmus.discovery.work.progress import Progress
+from isthmus.discovery.work.unit import Progress
 from isthmus.errors import PlanError
 from isthmus.networks import Waist, walk
 from isthmus.networks.kinds import KindOfNetwork, kind_named, kinds, register

@@ -20,7 +20,7 @@ from isthmus.cli.main import run
 from isthmus.discovery.data.problem import pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.evidence.baseline import linear_errors
-from isthmus.discovery.work.progress import Progress
+from isthmus.discovery.work.unit import Progress
 from isthmus.errors import DataError, PlanError
 from isthmus.reports import verdict_of
 from isthmus.reports.pictures import pictures_of

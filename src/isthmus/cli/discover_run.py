@@ -33,7 +33,7 @@ from isthmus.discovery.data.checking import CheckedData, checked_data, with_powe
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.files.storage import INTERPRETATION, PAGE, write_beside
 from isthmus.discovery.remedies.remedy import Effort
-from isthmus.discovery.work.progress import Progress
+from isthmus.discovery.work.unit import Progress
 from isthmus.errors import DataError, IsthmusError
 from isthmus.tasks.columns import ColumnError
 from isthmus.tasks.csv_cells import csv_text

@@ -35,7 +35,7 @@ from isthmus.cli.terminal import Notes, terminal
 from isthmus.cli.voice import tell, voice
 from isthmus.discovery.files.json_values import plain
 from isthmus.discovery.files.networks import write_network
-from isthmus.discovery.work.progress import Progress, ProgressListener, silent
+from isthmus.discovery.work.unit import Progress, ProgressListener, silent
 from isthmus.errors import DamagedCheckpoint, DataError, IsthmusError, ProcessLost
 from isthmus.networks import FullyConnected
 from isthmus.networks.arguments import check_fits

@@ -1,6 +1,6 @@
 """How far a discovery or a sweep is, on stderr: live on a terminal, elsewhere a plain line every ten seconds.
 
-What is told: `discovery.work.progress`, `sweeps.sweep_progress`.
+What is told: `discovery.work.unit`, `sweeps.sweep_progress`.
 """
 
 import time
@@ -14,7 +14,7 @@ from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.table import Column, Table
 
-from isthmus.discovery.work.progress import Progress, ProgressListener
+from isthmus.discovery.work.unit import Progress, ProgressListener
 from isthmus.sweeps.sweep_progress import Running, SweepListener, SweepProgress
 
 Event = TypeVar("Event")

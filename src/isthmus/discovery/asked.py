@@ -23,7 +23,7 @@ from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.request import Request
 from isthmus.discovery.settings import CONNECTED, Settings, start_kinds, with_sides
 from isthmus.discovery.work.elsewhere import executor_argument
-from isthmus.discovery.work.progress import ProgressListener, silent
+from isthmus.discovery.work.unit import ProgressListener, silent
 from isthmus.errors import DataError
 from isthmus.networks.arguments import check_fits, seed_argument
 from isthmus.networks.devices import CPU, device_argument

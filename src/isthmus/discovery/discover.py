@@ -12,7 +12,7 @@ from isthmus.discovery.asked import Asked
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.result import Discovery
-from isthmus.discovery.work.progress import ProgressListener
+from isthmus.discovery.work.unit import ProgressListener
 from isthmus.networks.devices import made_on_cpu, with_gradients
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.training import Limits

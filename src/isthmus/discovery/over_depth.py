@@ -7,23 +7,12 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from isthmus.discovery.choices import (
-    AROUND,
-    CAPPED_FROM,
-    CLOSELY,
-    CURVED_GAIN,
-    FILLED,
-    LOST,
-    LOST_RATIO,
-    SAVES,
-    SHARP,
-)
+from isthmus.discovery.choices import AROUND, CURVED_GAIN, FILLED, LOST, LOST_RATIO, SAVES, SHARP
+from isthmus.discovery.filled_dimensions import COORDINATES
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.discovery.row_doubts import unevenly_lost
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
-
-COORDINATES = "the coordinates of the rows"  # of regressions, which fill dimensions as rows do that are autoencoded
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,33 +100,6 @@ def held_against(decision: Decision, readings: Readings, deep: OverDepth) -> Dec
     if decision.verdict is Verdict.CONFIDENT and decision.rank <= deep.rank:
         return decision
     return decide_over_depth(readings, deep)
-
-
-def fill_fewer(rank: int, around: float, *, capped: bool = False) -> bool:
-    """Whether rows, or their coordinates, fill clearly fewer dimensions than so many.
-
-    By `CLOSELY`; where there are no more targets, and at least `CAPPED_FROM`, by `AROUND`: their own values are as many
-    coordinates, whatever they depend on. Of 6 hidden numbers 7 targets fill 6.0, all of whose readings are 7.
-    """
-    return rank > (AROUND if capped and rank >= CAPPED_FROM else CLOSELY) * around
-
-
-def held_against_rows(
-    decision: Decision, around: float, *, who: str = "rows", asked: bool = False, capped: bool = False
-) -> Decision:
-    """A rank that is sure, in doubt again where rows, or their coordinates, fill fewer dimensions.
-
-    They may lie on a closed surface, or on one that a shallow network cannot follow. Of data that are autoencoded: a
-    pendulum in two frames of pixels, which fills two, read 4 without a doubt after long training, and a bob in a disk
-    3. Of regressions: 4 targets of 3 hidden numbers read 4, whose coordinates fill 3.0. Depth tells which it is.
-    """
-    if decision.verdict is not Verdict.CONFIDENT or not fill_fewer(decision.rank, around, capped=capped):
-        return decision
-    doubt = (
-        f"With their neighbours, {who} fill {around:.1f} dimensions: {decision.rank} flat ones may be fewer, curved."
-    )
-    advice = "" if asked else " Deeper networks tell (depth_path=True, --depth-path)."
-    return Decision(decision.rank, Verdict.DOUBTFUL, (doubt + advice, *decision.reasons))
 
 
 def _doubts(deep: OverDepth, least: int) -> list[str]:

@@ -39,9 +39,9 @@ from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings, with_sides
 from isthmus.discovery.work.elsewhere import Where, opened, units_at_once
-from isthmus.discovery.work.progress import Progress, ProgressListener
 from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
 from isthmus.discovery.work.search_memory import Foresight, announce_memory, faster
+from isthmus.discovery.work.unit import Progress, ProgressListener
 from isthmus.errors import DataWarning, outside
 from isthmus.networks.devices import CPU
 from isthmus.processes.shared_state import heard, silenced

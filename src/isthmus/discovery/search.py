@@ -14,49 +14,27 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-
-from isthmus.discovery.choices import (
-    CLOSE,
-    FAR_FEWER,
-    FILLED,
-    FORETOLD_ERROR,
-    HALVES,
-    MANY,
-    NARROW,
-    is_full,
-    leaves_room,
-)
+from isthmus.discovery.choices import CLOSE, FILLED, HALVES, MANY, is_full, leaves_room
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.decision import decide, is_linear
-from isthmus.discovery.depth.between_rows import filled_by, local_dimension, near_dimension
+from isthmus.discovery.depth.between_rows import local_dimension, near_dimension
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.baseline import linear_errors, linear_network
 from isthmus.discovery.evidence.confidence import HeldOutCurve, Shares, start_share
 from isthmus.discovery.evidence.leftovers import Foretold, held_against_leftovers
-from isthmus.discovery.factorisation import Factorisation, cut_network
+from isthmus.discovery.filled_dimensions import CurvedCoordinates
 from isthmus.discovery.findings import Decision, Findings, Readings, SizeFindings
 from isthmus.discovery.halves import INDEX, RANK
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.objective_curves import Curve, Curves, objectives_of
 from isthmus.discovery.one_size import OneSize
-from isthmus.discovery.over_depth import (
-    COORDINATES,
-    OverDepth,
-    decide_over_depth,
-    fill_fewer,
-    held_against,
-    held_against_rows,
-)
+from isthmus.discovery.over_depth import OverDepth, decide_over_depth, held_against
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import UnitRunner
 from isthmus.errors import NotConverged
 from isthmus.networks import FullyConnected
 from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading, Gain, running_minimum
-from isthmus.training.losses import weighted_mean
 
 OfAllRows = tuple[CurveReading, Mapping[int, Gain]]  # the reading of their error, what more dimensions save of it
 
@@ -122,81 +100,26 @@ class Search:
         self.readings = readings
         if self.over_depth is not None:
             decision = held_against(decision, readings, self.over_depth)
-        if not self.problem.autoencoding:
-            around, capped = self.filled(decision.rank), self._is_capped(decision.rank)
-            decision = held_against_rows(decision, around, who=COORDINATES, asked=asked, capped=capped)
-            decision = self._held_against_leftovers(decision)
-        elif self.over_depth is None and decision.verdict is Verdict.CONFIDENT:
-            around = self.least_filled(decision.rank)
-            who = "rows" if around == self.filled(decision.rank) else COORDINATES
-            closely = self.in_doubt or self.problem.d_in <= NARROW
-            if closely or decision.rank > FAR_FEWER * around:
-                decision = held_against_rows(decision, around, who=who, asked=asked)
-        self.decision = decision
+        if not (self.problem.autoencoding and self.over_depth is not None):
+            decision = self.coordinates.holds(decision, asked=asked, closely=self.in_doubt)
+        self.decision = self._held_against_leftovers(decision)
         self.runner.tracker.rank = decision.rank
 
-    def filled(self, rank: int) -> float:
-        """Dimensions that rows fill with their neighbours, NaN where that is not known or coordinates do not curve.
-
-        Of data that are autoencoded those of their columns, of regressions those of so many coordinates.
-        """
-        return near_dimension(self.problem) if self.problem.autoencoding else self.filled_by_coordinates(rank)
-
-    def filled_by_coordinates(self, rank: int) -> float:
-        """Dimensions that rows fill of so many coordinates, which leave out most noise; NaN as in `filled`."""
-        halves = self._curved_halves(rank) if rank > 1 else None
-        return math.nan if halves is None else filled_by(halves.encoder, self.problem)
-
-    def least_filled(self, rank: int) -> float:
-        """The less of rows and their coordinates: pixels of a circle fill 1.7 to 2.6 by their noise, those 1.1."""
-        filled = self.filled(rank)
-        return float(np.fmin(filled, self.filled_by_coordinates(rank))) if self.problem.autoencoding else filled
-
-    def fills_fewer(self, rank: int) -> bool:
-        """Whether rows, or so many coordinates of theirs, fill clearly fewer dimensions than so many."""
-        return fill_fewer(rank, self.least_filled(rank), capped=self._is_capped(rank))
-
-    def _is_capped(self, rank: int) -> bool:
-        """Whether as many dimensions as there are targets were read, though inputs have more directions."""
-        problem = self.problem
-        return not problem.autoencoding and rank == problem.most_out < problem.most_in
+    @property
+    def coordinates(self) -> CurvedCoordinates:
+        """Those of the halves of each rank."""
+        return CurvedCoordinates(self.size.family, self.scree)
 
     def _held_against_leftovers(self, decision: Decision) -> Decision:
-        """A rank of targets that is sure without this, with what it loses asked whether the inputs tell it."""
-        self.left_over = self._left_over(decision.rank) if decision.verdict is Verdict.CONFIDENT else None
-        return held_against_leftovers(decision, self.left_over, ridge=self.readings.ridge, asked=self.below)
+        """A rank of targets that is sure without this, with what it loses asked whether the inputs tell it.
 
-    def _left_over(self, rank: int) -> Foretold | None:
-        """How well inputs tell what is lost of held-out targets; None where it is next to nothing, or not known.
-
-        Nor is it asked where inputs or targets have no further one, or of a linear map, which leaves what is bent.
+        Not of a linear map, which leaves what is bent.
         """
-        problem, exact = self.problem, is_linear(self.readings, rank)
-        asked = not exact and problem.loss.is_quadratic and rank < min(problem.most_in, problem.most_out)
-        halves = self._curved_halves(rank) if asked else None
-        if halves is None or not self.scree[rank].heldout_error > FORETOLD_ERROR:
-            return None
-        return Foretold.of(halves, problem)
-
-    def lost_by_column(self, rank: int) -> NDArray[np.float64] | None:
-        """Share of each column of held-out targets that is lost through so many coordinates, where that is known."""
-        halves, problem = self._curved_halves(rank), self.problem
-        if halves is None:
-            return None
-        y, x = problem.y_held.double(), problem.x_held.double()
-        with torch.no_grad():
-            lost = (halves.decoder(halves.encoder(x)) - y).square()
-        return (weighted_mean(lost, problem.weight_held) * y.shape[1] / problem.unit).numpy()
-
-    def _curved_halves(self, rank: int) -> Factorisation[FullyConnected] | None:
-        """The network of so many curved coordinates that are no classes' scores, in two; None where there is none."""
-        known = self.scree.get(rank)
-        if known is None or known.dimensions != rank or rank < 1:
-            return None
-        family, curved = self.size.family, self.size.settings.rank_kind is RANK and not self.problem.classes
-        if not curved:
-            return None
-        return cut_network(family.written(family.network_of(known)), self.problem.x, rank, layer=family.middle)
+        if self.problem.autoencoding:
+            return decision
+        asked = decision.verdict is Verdict.CONFIDENT and not is_linear(self.readings, decision.rank)
+        self.left_over = self.coordinates.left_over(decision.rank) if asked else None
+        return held_against_leftovers(decision, self.left_over, ridge=self.readings.ridge, asked=self.below)
 
     @property
     def decided_by_depth(self) -> bool:
@@ -327,7 +250,7 @@ class Search:
 
     def believe(self, path: DepthPath, deepest: Curve, *, name: str) -> bool:
         """Decide by what networks of several depths keep, if that is settled, and cut the deepest in two."""
-        around = self.filled(self.decision.rank)
+        around = self.coordinates.around(self.decision.rank)
         self.deep_scree = self.size.scree_curve(deepest, name=f"{name}-")
         self.scree = _with_better(self.scree, self.deep_scree)
         rank, flat = path.deep_rank, self.decision.rank
@@ -349,7 +272,7 @@ class Search:
             filled=path.filled if self.problem.autoencoding else math.nan, lost=path.lost,
         )  # fmt: skip
         decision, self.over_depth, self.deepest = decide_over_depth(self.readings, deep), deep, deepest
-        self.decision = decision if self.problem.autoencoding else self._held_against_leftovers(decision)
+        self.decision = self._held_against_leftovers(decision)
         self.runner.tracker.rank = rank
         return True
 

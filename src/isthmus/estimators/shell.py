@@ -15,7 +15,7 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from isthmus.discovery import Discovery, discover
-from isthmus.discovery.work.progress import Progress
+from isthmus.discovery.work.unit import Progress
 from isthmus.tasks.arrays import tensor_numbers
 from isthmus.training import Limits
 from isthmus.training.losses import loss_argument, usual_loss

@@ -23,9 +23,8 @@ from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work.progress import silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner
-from isthmus.discovery.work.unit import Session
+from isthmus.discovery.work.unit import Session, silent
 from isthmus.reports.depth_words import depth_sentence
 from isthmus.theory import Verdict
 from isthmus.theory.depth_lines import STRAIGHT_FROM

@@ -9,6 +9,7 @@ import pytest
 
 import isthmus
 from isthmus import Limits, Verdict
+from isthmus.discovery import filled_dimensions
 from isthmus.discovery import search as searching
 from isthmus.discovery.choices import FORETOLD
 from isthmus.discovery.data.problem import pose
@@ -260,19 +261,18 @@ def test_what_is_lost_is_asked_of_curved_coordinates_fewer_than_inputs_and_targe
         "kind": RANK,
     } | changed
     search: Any = Search.__new__(Search)
-    search.problem = SimpleNamespace(
-        **{name: told[name] for name in ("loss", "most_in", "most_out", "classes")}, x=None
-    )
-    search.readings, search.scree = (
-        None,
-        {2: SimpleNamespace(heldout_error=told["lost"], dimensions=told.get("dimensions", 2))},
-    )
-    family = SimpleNamespace(written=str, network_of=str, middle=1)
-    search.size = SimpleNamespace(family=family, settings=SimpleNamespace(rank_kind=told["kind"]))
+    known = {name: told[name] for name in ("loss", "most_in", "most_out", "classes")}
+    search.problem = SimpleNamespace(**known, x=None, autoencoding=False)
+    halves = SimpleNamespace(heldout_error=told["lost"], dimensions=told.get("dimensions", 2))
+    search.readings, search.scree = SimpleNamespace(ridge=1e-3), {2: halves}
+    family = SimpleNamespace(written=str, network_of=str, middle=1, problem=search.problem)
+    family.settings = SimpleNamespace(rank_kind=told["kind"])
+    search.size = SimpleNamespace(family=family)
     found = Foretold(0.9, 0.0)
     monkeypatch.setattr(Foretold, "of", lambda *_: found)
     monkeypatch.setattr(searching, "is_linear", lambda *_: told["linear"])
-    monkeypatch.setattr(searching, "cut_network", lambda *_, **__: "halves")
-    asked = search._left_over  # noqa: SLF001
-    assert asked(2) is (found if is_asked else None)
-    assert asked(1) is None  # nothing is known of it
+    monkeypatch.setattr(filled_dimensions, "cut_network", lambda *_, **__: "halves")
+    for rank, left in ((2, found if is_asked else None), (1, None)):  # nothing is known of 1
+        held = search._held_against_leftovers(Decision(rank, Verdict.CONFIDENT, ()))  # noqa: SLF001
+        assert search.left_over is left
+        assert held.verdict is (Verdict.CONFIDENT if left is None else Verdict.DOUBTFUL)

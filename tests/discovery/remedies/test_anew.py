@@ -14,11 +14,8 @@ from isthmus.discovery.choices import FORETOLD, MORE_ROWS, MORE_TAKEN
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Standardiser
 from isthmus.discovery.evidence.leftovers import Foretold
-from isthmus.discovery.factorisation import cut_network
 from isthmus.discovery.remedies.anew import MoreRows, OneScale, SmallerRidges, are_numbered, are_unequal, lifts_noise
-from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
-from isthmus.networks import FullyConnected
 from isthmus.theory import Verdict
 from isthmus.training.losses import SQUARED
 
@@ -71,7 +68,8 @@ def searched(  # noqa: PLR0913
         name="", decision=SimpleNamespace(rank=rank, verdict=verdict),
         readings=SimpleNamespace(heldout_error=(1.0, *errors)),
         size=SimpleNamespace(settings=settings or Settings()), trained=SimpleNamespace(ridge=3e-3), left_over=left,
-        below=False, settled=0, problem=autoencoded([1.0] * 6 + [0.05] * 10), lost_by_column=lambda _rank: lost,
+        below=False, settled=0, problem=autoencoded([1.0] * 6 + [0.05] * 10),
+        coordinates=SimpleNamespace(lost_by_column=lambda _rank: lost),
     )  # fmt: skip
     found.settle = lambda: setattr(found, "settled", found.settled + 1)
     return found
@@ -166,24 +164,6 @@ def test_one_scale_is_believed_where_it_is_surer_or_noise_was_lifted(
     assert case.search is (after if is_believed else before)
     assert case.path == (None if is_believed else "a path"), "which is of columns in another scale"
     assert ("settled nothing" in words) is not is_believed
-
-
-def test_what_is_lost_of_each_column_is_counted_in_its_own_variance() -> None:
-    """A network that loses the last column and keeps the others; their mean is the held-out error."""
-    problem = autoencoded([1.0] * 6 + [0.05] * 2)
-    kept = torch.eye(8)
-    kept[7, 7] = 0.0
-    down = problem.y.std(0, correction=0) / problem.x.std(0, correction=0)
-    network = FullyConnected.from_layers([kept, torch.diag(down)], linear=(1,))
-    search: Any = Search.__new__(Search)
-    search.problem = problem
-    search._curved_halves = lambda _rank: cut_network(network, problem.x, 7, layer=1)  # noqa: SLF001
-    lost = search.lost_by_column(7)
-    assert lost == pytest.approx([0.0] * 7 + [lost[7]], abs=1e-6)
-    assert lost.mean() == pytest.approx(problem.heldout_error(network), rel=1e-6)
-    assert 0.3 < lost[7] < 3.0
-    search._curved_halves = lambda _rank: None  # noqa: SLF001
-    assert search.lost_by_column(7) is None
 
 
 @pytest.mark.other_types

@@ -22,8 +22,9 @@ def a_case(filled: float, *, autoencoding: bool = False, depth: DepthSettings = 
     readings = SimpleNamespace(**{name: SimpleNamespace(rank=8) for name in ("objective", "scree")}, jacobian_rank=8)
     loss = SimpleNamespace(standardised=True)
     search = SimpleNamespace(
-        problem=SimpleNamespace(autoencoding=autoencoding, loss=loss), filled=lambda _rank: filled, readings=readings,
-        decision=SimpleNamespace(rank=8), trained=SimpleNamespace(curve={}),
+        problem=SimpleNamespace(autoencoding=autoencoding, loss=loss), readings=readings,
+        coordinates=SimpleNamespace(around=lambda _rank: filled), decision=SimpleNamespace(rank=8),
+        trained=SimpleNamespace(curve={}),
         size=SimpleNamespace(settings=Settings(), family=SimpleNamespace(most_rank=8)),
     )  # fmt: skip
     return SimpleNamespace(search=search, depth=depth, path=None)
@@ -60,6 +61,7 @@ def test_what_was_trained_is_said_and_no_rank_that_was_not(left_out: list[int], 
 @pytest.mark.other_types
 @pytest.mark.parametrize("fewer", [True, False])
 def test_more_is_expected_where_rows_fill_fewer_dimensions(*, fewer: bool) -> None:
-    search = SimpleNamespace(decision=SimpleNamespace(rank=3), fills_fewer=lambda _rank: fewer)
+    coordinates = SimpleNamespace(fill_fewer=lambda _rank: fewer)
+    search = SimpleNamespace(decision=SimpleNamespace(rank=3), coordinates=coordinates)
     case: Any = SimpleNamespace(search=search)
     assert (DeeperMiddle().chance(case) > DeeperMiddle.settles) is fewer

@@ -14,9 +14,8 @@ from isthmus.discovery.kinds.family import DESCENDED
 from isthmus.discovery.remedies.training import descended
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work.progress import silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner
-from isthmus.discovery.work.unit import Session
+from isthmus.discovery.work.unit import Session, silent
 from isthmus.training.losses import SQUARED
 from isthmus.training.solvers.solver import LBFGS
 

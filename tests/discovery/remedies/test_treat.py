@@ -9,9 +9,9 @@ import pytest
 from isthmus.discovery.choices import EVEN, PASSES, ROW_GRADIENTS, UNMOVED
 from isthmus.discovery.remedies.deeper import BRIEF
 from isthmus.discovery.remedies.remedy import Case, Effort, Remedy, treat
-from isthmus.discovery.work.progress import silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner
 from isthmus.discovery.work.search_memory import Foresight
+from isthmus.discovery.work.unit import silent
 from isthmus.errors import NotConverged
 from isthmus.theory import Verdict
 

@@ -30,10 +30,9 @@ from isthmus.discovery.work.elsewhere import (
     opened,
     units_at_once,
 )
-from isthmus.discovery.work.progress import Progress, silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner
 from isthmus.discovery.work.search_memory import faster
-from isthmus.discovery.work.unit import Session, Stopped, Unit
+from isthmus.discovery.work.unit import Progress, Session, Stopped, Unit, silent
 from isthmus.errors import DataError, DataWarning, ProcessLost
 from isthmus.networks.devices import CPU
 from isthmus.processes import pool as pool_of_processes

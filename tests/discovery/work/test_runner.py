@@ -11,9 +11,8 @@ import torch
 
 from isthmus import FullyConnected, fit
 from isthmus.discovery.minimum import Minimum
-from isthmus.discovery.work.progress import Progress, silent
 from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
-from isthmus.discovery.work.unit import Session, Stopped, Unit
+from isthmus.discovery.work.unit import Progress, Session, Stopped, Unit, silent
 from isthmus.errors import DataError, DataWarning
 from isthmus.training import FitEvent, Outcome
 from isthmus.training.solvers.solver import LBFGS, Adam

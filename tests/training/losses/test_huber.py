@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from isthmus import Discovery, FullyConnected, Limits, Verdict, discover, fit, tasks
-from isthmus.discovery.work.progress import Progress
+from isthmus.discovery.work.unit import Progress
 from isthmus.errors import DataError, DataWarning
 from isthmus.training.losses import SQUARED, DataLoss, loss_argument
 from isthmus.training.losses.huber import Huber

@@ -190,7 +190,7 @@ def lifts_noise(search: Search) -> bool:
 
     Not where next to nothing is lost (`LOST`).
     """
-    problem, lost = search.problem, search.lost_by_column(search.decision.rank)
+    problem, lost = search.problem, search.coordinates.lost_by_column(search.decision.rank)
     if lost is None or not lost.mean() > LOST:
         return False
     variances = np.square(problem.inputs.scale / problem.inputs.scale.max())

@@ -34,12 +34,13 @@ class DeeperMiddle(Remedy):
         problem, settings = search.problem, search.size.settings
         curved = settings.rank_kind is RANK and isinstance(search.size.family, Connected)
         again = case.path is not None and (search.over_depth is None or search.over_depth.fills)
-        able = problem.autoencoding or (problem.loss.is_quadratic and search.fills_fewer(search.decision.rank))
-        return able and curved and not again and search.decision.rank > 0
+        rank, coordinates = search.decision.rank, search.coordinates
+        able = problem.autoencoding or (problem.loss.is_quadratic and coordinates.fill_fewer(rank))
+        return able and curved and not again and rank > 0
 
     def chance(self, case: Case) -> float:
         """More where rows, or their coordinates, fill fewer dimensions than are read, so that these may be curved."""
-        return FILLS_LESS if case.search.fills_fewer(case.search.decision.rank) else self.settles
+        return FILLS_LESS if case.search.coordinates.fill_fewer(case.search.decision.rank) else self.settles
 
     def cost(self, case: Case) -> int:
         """Of as many ranks as the largest reading, and one; those that were led down before are not led down again."""
@@ -71,7 +72,7 @@ class DeeperMiddle(Remedy):
     def depth_of(case: Case) -> DepthSettings:
         """Of regressions of ranks around what coordinates fill, and of all where a path of all was asked for."""
         search, depth = case.search, case.depth if case.path is None else AGAIN
-        filled = math.nan if search.problem.autoencoding else search.filled(search.decision.rank)
+        filled = math.nan if search.problem.autoencoding else search.coordinates.around(search.decision.rank)
         if math.isnan(filled):
             return depth
         lowest = max(math.floor(filled) - 1, 1) if case.depth == BRIEF else depth.lowest

@@ -43,7 +43,7 @@ def may_be_fewer(search: Search) -> bool:
     """Whether data that are autoencoded fill clearly fewer dimensions than are read of their columns."""
     able = search.problem.autoencoding and search.size.settings.rank_kind is RANK
     saves = search.decision.rank != search.readings.columns
-    return able and saves and search.fills_fewer(search.decision.rank)
+    return able and saves and search.coordinates.fill_fewer(search.decision.rank)
 
 
 def is_poor_below(search: Search) -> bool:

@@ -17,8 +17,7 @@ import torch
 
 from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.work.elsewhere import CHOICES, Elsewhere, partial_of
-from isthmus.discovery.work.progress import Progress, ProgressListener
-from isthmus.discovery.work.unit import Session, Stopped, Unit, computed
+from isthmus.discovery.work.unit import Progress, ProgressListener, Session, Stopped, Unit, computed
 from isthmus.errors import CheckpointError, DataError
 from isthmus.networks.devices import CPU
 from isthmus.processes.pool import num_cores

@@ -1,6 +1,6 @@
 import pytest
 
-from isthmus.discovery.work.progress import Progress, ProgressListener, silent
+from isthmus.discovery.work.unit import Progress, ProgressListener, silent
 
 
 @pytest.mark.parametrize("fraction", [-0.1, 1.1, float("nan")])
