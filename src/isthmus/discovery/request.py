@@ -194,7 +194,7 @@ class Request:
         planned = foreseen(problem, self.settings) * (1 + self.control)
         if self.depth_path:  # the ranks are known when the objective curve is: see `DepthSearch`
             ranks = min(3, family_of(problem, self.settings).most_rank)
-            planned += planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=ranks)
+            planned += planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=range(1, ranks + 1))
         return planned
 
     def _stamped(self, work: Path | None, problem: Problem) -> str:
@@ -214,7 +214,7 @@ class Request:
 
     def _depth_path(self, problem: Problem, findings: Findings, runner: UnitRunner) -> DepthPath | None:
         assert isinstance(findings.family, Connected)
-        runner.tracker.begin("depth", planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=1))
+        runner.tracker.begin("depth", planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=[1]))
         search = DepthSearch(findings.family, DEPTHS, runner)
         return search.run(findings.curve, findings.decision.rank)
 

@@ -159,7 +159,33 @@ def test_each_rank_starts_from_the_one_above_too(monkeypatch: pytest.MonkeyPatch
     again = DepthSearch(search.family, search.depth, UnitRunner(None, Tracker(silent, 1)))
     anchors = {3: minimum(1.0, rank=3, kind="truncated"), 2: minimum(1.0, rank=2, kind="geodesic")}
     again.descend(anchors, None, led={3, 2})
-    assert steps == [(3, 2)], "what was led down before stays, unless a better start was found"
+    assert steps == [(3, 2), (2, 2)], "what was led down before stays, unless a better start was found"
+    steps.clear()
+
+
+@pytest.mark.parametrize(
+    ("kind", "autoencoding", "trained_on"),
+    [("neighbours", True, True), ("geodesic", True, True), ("random", True, False), ("geodesic", False, False)],
+)
+def test_a_map_of_the_rows_is_trained_on_besides_what_is_led_down(
+    monkeypatch: pytest.MonkeyPatch, kind: str, *, autoencoding: bool, trained_on: bool
+) -> None:
+    steps: list[tuple[int, int]] = []
+
+    def fake(_family: object, _session: Session, *, rank: int, base: Minimum) -> Minimum:
+        steps.append((base.dimensions, rank))
+        objective = 0.25 if rank == base.dimensions == 2 else 0.5
+        return replace(base, rank=rank, objective=objective, kind="descended")
+
+    monkeypatch.setattr(depth_path, "descended", fake)
+    monkeypatch.setattr(DepthSearch, "_looked_at", lambda _, minima: minima)
+    problem, tracker = replace(rows_in_six_columns(), autoencoding=autoencoding), Tracker(silent, 1)
+    search = DepthSearch(connected(Settings(), problem), DepthSettings(), UnitRunner(None, tracker))
+    anchors = {r: minimum(1.0, rank=r, kind=kind) for r in (3, 2)}
+    last = search.descend(anchors, None)
+    assert steps == [(3, 3), (3, 2), *([(2, 2)] if trained_on else [])]
+    assert last is anchors[2]
+    assert anchors[2].objective == (0.25 if trained_on else 0.5)
 
 
 @pytest.mark.parametrize(
@@ -278,7 +304,8 @@ def test_all_ranks_of_a_depth_path_are_foreseen_until_the_lower_ones_are_left_ou
     assert path is not None
     assert int(path.table["objective"].notnull().all("middle_layers").sum()) == trained
     assert bool(path.table["unsure"].any()) is (heldout < between)
-    assert tracker.done == planned_depth_evaluations(settings, problem, depth, ranks=trained)
+    ranks = range(7 - trained, 7)
+    assert tracker.done == planned_depth_evaluations(settings, problem, depth, ranks=ranks)
     assert tracker.left() == 70
 
 

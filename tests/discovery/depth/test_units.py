@@ -1,15 +1,20 @@
 """Narrow starts: the same function at another depth, at the least cost, and coordinates that follow a curve."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from sklearn.manifold import trustworthiness
 
-from isthmus.discovery.depth.units import geodesic_coordinates
+from isthmus.discovery.depth import units
+from isthmus.discovery.depth.units import RankStart, geodesic_coordinates, neighbour_coordinates
 from isthmus.discovery.settings import Settings
 from isthmus.networks import FullyConnected
 from isthmus.networks.folding import with_linear_run
 from isthmus.theory import linear_cost
-from minima import connected
+from minima import connected, problem_of
 
 SETTINGS = Settings(width=16)
 
@@ -60,9 +65,36 @@ def test_geodesic_coordinates_follow_a_coil_where_principal_ones_do_not() -> Non
     assert (np.diff(principal) * np.sign(principal[-1] - principal[0]) > 0).mean() < 0.9
 
 
+def test_a_ribbon_that_closes_lies_in_the_plane_as_a_ring_where_distances_lay_it_flat(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a cylinder; the rows beyond those that are mapped, too, come to lie among their neighbours."""
+    angle, height = np.random.default_rng(0).uniform([[0], [-0.6]], [[2 * np.pi], [0.6]], (2, 600))
+    cylinder = torch.from_numpy(np.stack([np.cos(angle), np.sin(angle), height], 1)).float()
+    monkeypatch.setattr(units, "MAPPED_ROWS", 400)
+    mapped, flat = (
+        trustworthiness(cylinder.numpy(), placed(cylinder, 2, seed=0).numpy(), n_neighbors=8)
+        for placed in (neighbour_coordinates, geodesic_coordinates)
+    )
+    assert mapped > 0.99
+    assert flat < 0.97
+
+
+@pytest.mark.parametrize(("rank", "autoencoding", "is_mapped"), [(3, True, True), (4, True, False), (3, False, False)])
+def test_rows_that_are_autoencoded_are_mapped_to_few_dimensions(
+    rank: int, *, autoencoding: bool, is_mapped: bool
+) -> None:
+    """The last of the starts, so that seeds of the others are what they were."""
+    problem = replace(problem_of(np.eye(6), np.eye(6)), autoencoding=autoencoding)
+    kinds = units.kinds_of(problem, units.DepthSettings(random_starts=2), rank)
+    assert (RankStart.NEIGHBOURS in kinds, kinds[-1] == RankStart.NEIGHBOURS) == (is_mapped, is_mapped)
+    assert kinds[:4] == [RankStart.GEODESIC, RankStart.TRUNCATED, RankStart.RANDOM, RankStart.RANDOM]
+
+
 @pytest.mark.parametrize("rank", [1, 2, 3])
-def test_few_rows_have_coordinates_for_every_rank(rank: int) -> None:
+@pytest.mark.parametrize("placed", [geodesic_coordinates, neighbour_coordinates])
+def test_few_rows_have_coordinates_for_every_rank(rank: int, placed: Callable[..., torch.Tensor]) -> None:
     y = torch.tensor(np.random.default_rng(0).normal(size=(2, 3)), dtype=torch.float32)
-    found = geodesic_coordinates(y, rank, seed=0)
+    found = placed(y, rank, seed=0)
     assert found.shape == (2, rank)
     assert float(found.var(0, unbiased=False).sum()) == pytest.approx(rank)

@@ -45,7 +45,7 @@ def a_case(filled: float, *, autoencoding: bool = False, depth: DepthSettings = 
 def test_ranks_far_below_what_coordinates_fill_are_not_trained(
     filled: float, *, autoencoding: bool, asked: DepthSettings, lowest: int
 ) -> None:
-    case, whole = a_case(filled, autoencoding=autoencoding, depth=asked), a_case(math.nan, depth=asked)
+    case, whole = (a_case(one, autoencoding=autoencoding, depth=asked) for one in (filled, math.nan))
     assert DeeperMiddle.depth_of(case) == replace(asked, lowest=lowest)
     assert 8 * DeeperMiddle().cost(case) == (9 - lowest) * DeeperMiddle().cost(whole)
 

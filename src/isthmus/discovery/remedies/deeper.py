@@ -49,7 +49,7 @@ class DeeperMiddle(Remedy):
         depth, most = self.depth_of(case), min(self._most(case) + 1, search.size.family.most_rank)
         ranks = range(min(depth.lowest, most), most + 1)
         led = sum(curve[rank].kind == DESCENDED for rank in ranks if rank in curve)
-        return planned_depth_evaluations(settings, search.problem, depth, ranks=len(ranks), led=led)
+        return planned_depth_evaluations(settings, search.problem, depth, ranks=ranks, led=led)
 
     def apply(self, case: Case) -> str:
         """Train them; the rank of the deepest is believed."""
