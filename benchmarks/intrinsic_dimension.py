@@ -37,7 +37,8 @@ columns, for which rank 2 glues rows at every depth tried (M5a closed helix 3, i
 M11 twisted band 3 for 2), M13b spiral 2 for 1, and, without a depth path, M8 24 for 12, Mn1 19 for 18, Mn2 34 for 24
 with no sharp rank (61 to 213 s).
 
-At 238c1f3 M13b is 1 (153 s) and M5a 2, both doubtful, by maps of the rows that are trained on: 21 of the 24 are right.
+At 238c1f3 M13b is 1 (153 s) and M5a 2, both doubtful, by maps of the rows that are trained on, and Mn2 24, doubtful;
+Mn1 has been 18, doubtful, before. So by the last of each 21 of the 24 are right; M5b, M8 and M11 are not.
 """
 
 import argparse

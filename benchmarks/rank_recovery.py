@@ -88,8 +88,8 @@ pictures   every third drawn from and at 19b1385: 3 of 7 right, all confident (e
            19 of 21 drawn from d630f16, at it or what mended it up to 1845434: 14 right, 13 confident, 115 s; in doubt
            pendulums 3, 3 and 4 (2) and elastic ones 5 and 5 (6). On the way an elastic pendulum (5) and an ellipse (3)
            were wrong without a warning: the first is in doubt, the second 2 since
-           20 of 21 drawn from and at 23311a8, on a Xeon: 15 right, 14 confident, none wrong without a warning; in doubt
-           pendulums 3, 4 and 4 (2), elastic ones 5 and 5 (6), and a disk that is right
+           All 21 drawn from and at 23311a8, two at once on a core: 15 right, 14 confident, none wrong without
+           a warning, 248 s; in doubt pendulums 3, 4, 4 (2), elastic ones 5, 5, 5 (6), and a disk that is right
 none       the 20 smallest drawn from and at 19b1385: none confident
 flows      drawn from a3c47d0, at 4ff5f94: six Lorenz systems 12, in doubt (confident before), 150 s; four 8, in doubt;
            waves of length 44 16 without a sharp rank (18), 589 s; spiral 2, in doubt
