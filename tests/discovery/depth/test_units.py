@@ -11,10 +11,11 @@ from sklearn.manifold import trustworthiness
 from isthmus.discovery.depth import units
 from isthmus.discovery.depth.units import RankStart, geodesic_coordinates, neighbour_coordinates
 from isthmus.discovery.settings import Settings
+from isthmus.discovery.work.unit import Session, Stopped
 from isthmus.networks import FullyConnected
 from isthmus.networks.folding import with_linear_run
 from isthmus.theory import linear_cost
-from minima import connected, problem_of
+from minima import connected, minimum, problem_of
 
 SETTINGS = Settings(width=16)
 
@@ -89,6 +90,26 @@ def test_rows_that_are_autoencoded_are_mapped_to_few_dimensions(
     kinds = units.kinds_of(problem, units.DepthSettings(random_starts=2), rank)
     assert (RankStart.NEIGHBOURS in kinds, kinds[-1] == RankStart.NEIGHBOURS) == (is_mapped, is_mapped)
     assert kinds[:4] == [RankStart.GEODESIC, RankStart.TRUNCATED, RankStart.RANDOM, RankStart.RANDOM]
+
+
+@pytest.mark.other_types
+@pytest.mark.parametrize("kind", [RankStart.GEODESIC, RankStart.NEIGHBOURS])
+def test_a_map_of_the_rows_is_what_its_start_is_trained_towards(
+    kind: RankStart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def through(coordinates: str, *_: object, **__: object) -> None:
+        seen.append(coordinates)
+        raise Stopped
+
+    monkeypatch.setattr(units, "geodesic_coordinates", lambda *_, **__: "geodesic")
+    monkeypatch.setattr(units, "neighbour_coordinates", lambda *_, **__: "neighbours")
+    monkeypatch.setattr(units, "network_through", through)
+    family = connected(SETTINGS, problem_of(np.eye(6), np.eye(6)))
+    with pytest.raises(Stopped):
+        units.ranked_start(family, Session(), kind=kind, number=0, rank=2, middle=4, base=minimum(rank=2))
+    assert seen == [kind]
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
