@@ -25,8 +25,6 @@ from isthmus.theory import Verdict
 from isthmus.theory.curve_readings import CurveReading
 from minima import minimum, problem_of
 
-pytestmark = pytest.mark.other_types  # a search that knows what decides, and nothing besides
-
 FLAT = Readings(
     ridge=1e-3, objective=CurveReading(5, 0.3), neighbours=(), scree=CurveReading(4, 0.5), jacobian_rank=5, widest=6,
     heldout_error=(1.0, 0.5, 0.01), linear_error=(1.0, 0.6, 0.4), columns=6,
@@ -159,6 +157,7 @@ def before_depth(monkeypatch: pytest.MonkeyPatch, *, autoencoding: bool, around:
     return search
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("autoencoding", "moves", "around", "is_believed"),
     [(True, False, 1.9, True), (True, True, 1.9, False), (False, True, 1.9, True), (False, True, 2.6, False),
@@ -178,6 +177,7 @@ def test_a_rank_that_still_moves_with_depth_is_believed_only_where_coordinates_f
     assert search.scree == HALVES, "its halves may still be the better ones"
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("autoencoding", "left", "verdict"),
     [(False, 0.9, Verdict.DOUBTFUL), (False, 0.0, Verdict.CONFIDENT), (True, 0.9, Verdict.CONFIDENT)],
@@ -216,6 +216,7 @@ SURE = Readings(
 )  # fmt: skip
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize("autoencoding", [False, True])
 @pytest.mark.parametrize(("around", "verdict"), [(1.9, Verdict.DOUBTFUL), (2.9, Verdict.CONFIDENT)])
 def test_to_ask_for_a_depth_path_takes_back_no_doubt(
@@ -247,6 +248,7 @@ def a_first_answer(columns: int, *, in_doubt: bool) -> Search:
     return search
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("columns", "around", "verdict"),
     [(6, 2.4, Verdict.DOUBTFUL), (6, 2.6, Verdict.CONFIDENT), (20, 1.4, Verdict.DOUBTFUL), (20, 1.6, Verdict.CONFIDENT),
@@ -263,6 +265,7 @@ def test_a_first_answer_is_held_against_what_rows_fill(
     assert search.decision.verdict is verdict
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("rows", "coordinates", "verdict"),
     [(2.6, 1.1, Verdict.DOUBTFUL), (1.7, 2.9, Verdict.DOUBTFUL), (2.6, 2.9, Verdict.CONFIDENT),
@@ -284,6 +287,7 @@ def test_noise_that_fills_columns_hides_no_closed_curve(
     assert verdict is Verdict.CONFIDENT or f"neighbours, {who} fill" in search.decision.reasons[0]
 
 
+@pytest.mark.other_types
 @pytest.mark.parametrize(
     ("told", "around", "verdict", "is_asked"),
     [
@@ -313,6 +317,7 @@ def test_an_answer_of_regressions_is_held_against_what_it_loses_where_it_is_sure
     assert not any("smaller ridges" in reason for reason in search.decision.reasons)
 
 
+@pytest.mark.other_types
 def test_to_go_back_takes_back_what_depth_said() -> None:
     search = Search.__new__(Search)
     for one in fields(SearchState):
