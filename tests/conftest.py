@@ -59,7 +59,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def with_other_seeds(init: Any, shift: int) -> Any:
     @functools.wraps(init)
     def call(*args: Any, seed: int | None = None, **kwargs: Any) -> None:
-        init(*args, seed=None if seed is None else seed + shift, **kwargs)
+        init(*args, seed=seed + shift if isinstance(seed, int) and seed >= 0 else seed, **kwargs)
 
     return call
 

@@ -13,6 +13,7 @@ from isthmus.theory import RankEstimate
 
 LOSSES = (0.1, 0.05, 0.01, 0.001)  # of the output's spread
 NOTHING = 1e-4  # of it, below which nothing is lost: rounding of float32 and of sums over rows
+STILL = 8  # times eps |f|, what outputs of a network that computes a constant vary by: rounding of its sums
 # heuristic: in random networks without a narrow place the loss falls by a factor of 1 to 3 from one direction to the
 # next, behind planted ones by 5 to 1e8
 CLIFF = 5.0

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from isthmus.diagnostics.budget import Budget, give_back
 from isthmus.diagnostics.evaluation import record
-from isthmus.diagnostics.judged_rank import LOSSES, is_confirmed, least_rank, standing
+from isthmus.diagnostics.judged_rank import LOSSES, STILL, is_confirmed, least_rank, standing
 from isthmus.diagnostics.listener import Listener
 from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.projections import Keeping, Projecting
@@ -203,6 +203,9 @@ class _Trial:
         for part in self._target:
             mean += part.sum(0, dtype=torch.float64) / sum(map(len, judges))
         self._spread = math.sqrt(sum(float((part.double() - mean).square().sum()) for part in self._target))
+        largest = max((float(part.abs().max()) for part in self._target if part.numel()), default=0.0)
+        numbers = sum(part.numel() for part in self._target)
+        self._rounding = STILL * torch.finfo(self._target[0].dtype).eps * largest * math.sqrt(numbers)
 
     def leaving(self, places: Sequence[int], rows: Sequence[Tensor]) -> dict[int, Tensor]:
         """What leaves these layers on rows that do not judge, batch by batch."""
@@ -219,9 +222,15 @@ class _Trial:
             for part, wanted in zip(self._parts(self.judges), self._target, strict=True):
                 cut = self._output(part, Projecting(place.index, place.mean, axes, part))
                 square += float((cut.double() - wanted.double()).square().sum())
-            share = square**0.5 / self._spread if self._spread else 0.0 if not square else math.inf
-            place.lost[rank] = math.inf if math.isnan(share) else share
+            place.lost[rank] = self._share(math.sqrt(square))
         return place.lost[rank]
+
+    def _share(self, changed: float) -> float:
+        # of outputs that vary by their rounding alone nothing can be lost, and what a cut changes of that says nothing
+        if self._spread > self._rounding:
+            share = changed / self._spread
+            return math.inf if math.isnan(share) else share
+        return 0.0 if changed <= self._rounding else math.inf
 
     def lost_at(self, place: _Place, rank: int | None) -> float:
         """The same; NaN where the rows cannot tell so many directions, or nobody suggests a rank."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from isthmus.diagnostics.budget import announcement
 from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.diagnosis import Diagnosis, warnings_of
-from isthmus.diagnostics.judged_rank import judged
+from isthmus.diagnostics.judged_rank import STILL, judged
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.movement import Movement
 from isthmus.diagnostics.narrow_places import narrow_places, plan_cuts
@@ -34,7 +34,6 @@ from isthmus.training.limits import Limits
 
 FLOATS = 100  # times the rounding of the type in which derivatives were taken, where no float64 copy could be made
 MOVED = 4  # times the rounding of the inputs, which a direction made of others moves by
-SUMS = 8  # times eps |f|, what the sums of a network that computes a constant vary by
 
 CONSTANT = (
     "What the inputs change of the outputs is below their rounding: the network computes a constant on these data, and "
@@ -87,7 +86,7 @@ class _Ends:
             return 0.0
         eps = torch.finfo(self._low.dtype).eps
         largest = float(torch.maximum(self._low.abs(), self._high.abs()).max())
-        is_still = math.isfinite(largest) and float((self._high - self._low).max()) <= SUMS * eps * largest
+        is_still = math.isfinite(largest) and float((self._high - self._low).max()) <= STILL * eps * largest
         return torch.finfo(torch.float64).eps * largest if is_still else 0.0
 
 

@@ -36,10 +36,11 @@ def run(step: FullyConnectedStep, solver: Solver) -> tuple[float, str]:
 
 def test_lbfgs_reaches_the_closed_form_of_ridge_regression() -> None:
     step, least = affine_problem()
-    value, reason = run(step, LBFGS(400, tolerance=1e-9, plateau=0.0))
+    # at some 1e-10 its gradients, of columns up to a hundred, are rounding
+    value, reason = run(step, LBFGS(400, tolerance=1e-8, plateau=0.0))
     assert reason == "converged"
     assert value == pytest.approx(least, rel=1e-12)
-    assert stationarity(step) <= 1e-9
+    assert stationarity(step) <= 1e-8
 
 
 def textbook_direction(pairs: list[tuple[torch.Tensor, torch.Tensor]], gradient: torch.Tensor) -> torch.Tensor:
@@ -102,11 +103,12 @@ def test_step_sizes_fall_to_a_tenth_and_are_the_sizes_of_the_steps(decay: Decay)
 
 def test_gradient_descent_tightens_below_its_limit_and_diverges_above() -> None:
     step, least = affine_problem()
-    run(step, LBFGS(25, plateau=0.0))
+    run(step, LBFGS(400, tolerance=1e-8, plateau=0.0))
+    step.theta += 0.1  # from the minimum, so that wherever the network began the steepest direction is the largest
+    start, at_start = step.theta.clone(), step()
     before = stationarity(step)
     hessian = 2 * torch.cat([step.x, torch.ones(50, 1, dtype=torch.float64)], 1)
     limit = 2 / (float(torch.linalg.matrix_norm(hessian, 2)) ** 2 / 2 / 50 + 0.2)
-    start, at_start = step.theta.clone(), step()
     value, _ = run(step, GradientDescent(400, rate=0.9 * limit, tolerance=1e-12))
     assert stationarity(step) < 0.5 * before
     assert least * (1 - 1e-12) <= value
