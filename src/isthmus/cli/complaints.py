@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterator
 
-from isthmus.cli.exit_codes import ExitCode
+from isthmus.cli.interrupts import ExitCode
 from isthmus.errors import IsthmusError
 
 _REMEDIES = {

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from isthmus.cli.data import TargetChoice, builtin_task, choice_of, loss_option
 from isthmus.cli.diagnose import DiagnosisRequest
-from isthmus.cli.exit_codes import ExitCode
+from isthmus.cli.interrupts import ExitCode
 from isthmus.cli.model_data import ARRAYS, model_rows, named_arrays, own_arrays, whole_numbers
 from isthmus.cli.run_folder import builtin_name
 from isthmus.cli.terminal import print_headed, print_place, terminal

@@ -19,9 +19,8 @@ from rich.console import Console
 
 from isthmus.cli.data import Rows, choice_of, loss_option, read_rows
 from isthmus.cli.discover import DiscoverRequest
-from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.finished_run import finished
-from isthmus.cli.interrupts import terminate_like_interrupt, warnings_as_lines
+from isthmus.cli.interrupts import ExitCode, terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.run_folder import ROWS, FolderState, check_free, clear, state_of, tidy
 from isthmus.cli.shared_options import words_of

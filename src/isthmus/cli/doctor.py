@@ -6,7 +6,7 @@ import time
 import warnings
 from importlib.metadata import PackageNotFoundError, version
 
-from isthmus.cli.exit_codes import ExitCode
+from isthmus.cli.interrupts import ExitCode
 from isthmus.cli.voice import tell
 
 _PACKAGES = (

@@ -18,7 +18,7 @@ from rich.text import Text
 from torch import Tensor, nn
 
 from isthmus import __version__
-from isthmus.cli.exit_codes import ExitCode
+from isthmus.cli.interrupts import ExitCode
 from isthmus.cli.model_data import module_rows
 from isthmus.cli.model_exports import ExportRequest
 from isthmus.cli.run_folder import SUMMARY

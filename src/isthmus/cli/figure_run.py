@@ -7,8 +7,7 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 
-from isthmus.cli.exit_codes import ExitCode
-from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnings_as_lines
+from isthmus.cli.interrupts import ExitCode, heard_again, terminate_like_interrupt, warnings_as_lines
 from isthmus.cli.progress_bar import shown_sweep
 from isthmus.cli.run_folder import check_writable, is_free
 from isthmus.cli.shared_options import words_of

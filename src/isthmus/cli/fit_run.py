@@ -14,9 +14,8 @@ from pathlib import Path
 import torch
 import typer
 
-from isthmus.cli.exit_codes import ExitCode
 from isthmus.cli.fit import FitRequest
-from isthmus.cli.interrupts import noted_interrupts
+from isthmus.cli.interrupts import ExitCode, noted_interrupts
 from isthmus.cli.progress_bar import shown_progress
 from isthmus.cli.run_folder import (
     RESULT,

@@ -1,4 +1,4 @@
-"""Signals and warnings on the command line: SIGTERM and SIGHUP stop like Ctrl-C, warnings are one line each on stderr.
+"""How a command ends: its exit code, SIGTERM and SIGHUP like Ctrl-C; warnings are one line each on stderr.
 
 What is saved on a stop: `discovery` and `training`. How to go on: the commands print it. Nothing heavy is imported
 here, so that the handlers are there before anything is.
@@ -12,10 +12,10 @@ import time
 import warnings
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from enum import IntEnum
 from types import FrameType
 from typing import Any, TypeVar
 
-from isthmus.cli.exit_codes import ExitCode
 from isthmus.errors import DataWarning, ExposureWarning, NumericalWarning
 from isthmus.writing.shown import harmless
 
@@ -24,6 +24,17 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 _ONE_STOP = 0.1  # seconds; a terminal that closes sends its signal twice, systemd sends two kinds: that is one wish
 Handler = Callable[[int, FrameType | None], None]
 _interrupted = threading.Event()  # in this process: what is finalised afterwards may be half made
+
+
+class ExitCode(IntEnum):
+    """How a command ended, for whoever called it."""
+
+    DONE = 0  # also "no sharp rank", and claims that do not hold: those are answers
+    BUG = 1  # an error that isthmus did not foresee
+    BAD_INPUT = 2  # or a refused resource: one line says what, where and what to do
+    DOUBTFUL = 3  # finished, but doubtful, not converged, refuted, or with runs that failed
+    INTERRUPTED = 130  # the state was saved
+    UNREAD = 141  # the reader of stdout left before everything was said, as `| head` does
 
 
 def leave_on_signals() -> None:

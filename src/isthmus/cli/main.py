@@ -1,7 +1,7 @@
 """The entry point `isthmus`: signals heard before anything is imported, errors as one line, an end without loose ends.
 
 Nothing but the standard library is imported here at once: a signal is to find its handler. The subcommands: `commands`;
-errors in words: `complaints`; exit codes: `exit_codes`.
+errors in words: `complaints`; exit codes: `interrupts`.
 """
 
 import atexit
@@ -16,8 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from isthmus.cli.complaints import complaint
-from isthmus.cli.exit_codes import ExitCode
-from isthmus.cli.interrupts import ignore_signals, leave_on_signals
+from isthmus.cli.interrupts import ExitCode, ignore_signals, leave_on_signals
 from isthmus.errors import DataError
 from isthmus.writing.shown import harmless
 

@@ -78,8 +78,7 @@ def run(
 
 def _carried_out(path: Path, folder: Path, choice: Any, *, retries: int, most_runs: int | None) -> int:
     """Notes and progress on stderr, the end in words."""
-    from isthmus.cli.exit_codes import ExitCode
-    from isthmus.cli.interrupts import heard_again, terminate_like_interrupt, warnings_as_lines
+    from isthmus.cli.interrupts import ExitCode, heard_again, terminate_like_interrupt, warnings_as_lines
     from isthmus.cli.progress_bar import shown_sweep
     from isthmus.cli.run_folder import check_writable
     from isthmus.cli.terminal import Notes, terminal

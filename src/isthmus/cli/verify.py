@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from isthmus.cli.exit_codes import ExitCode
+from isthmus.cli.interrupts import ExitCode
 from isthmus.cli.voice import tell
 
 

@@ -16,8 +16,7 @@ from typing import Annotated, get_args
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
-from isthmus.cli.exit_codes import ExitCode
-from isthmus.cli.interrupts import say_interrupted
+from isthmus.cli.interrupts import ExitCode, say_interrupted
 from isthmus.writing.shown import harmless, plain_value
 
 LOGGER = "isthmus"  # of the library, everywhere
