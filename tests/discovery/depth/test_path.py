@@ -309,6 +309,82 @@ def test_all_ranks_of_a_depth_path_are_foreseen_until_the_lower_ones_are_left_ou
     assert tracker.left() == 70
 
 
+@pytest.mark.parametrize(("share", "deeper"), [(0.85, False), (None, True)], ids=["torn", "far apart"])
+def test_ranks_that_are_torn_are_not_asked_again_by_deeper_networks(
+    monkeypatch: pytest.MonkeyPatch, share: float | None, *, deeper: bool
+) -> None:
+    """Rows of one dimension that go through two coordinates, as a circle does, where one is known to tear them."""
+    fake_units(monkeypatch, 0.0, 0.0)
+    monkeypatch.setattr(DepthSearch, "_filled", lambda *_: 1.0)
+
+    def at_depth(_family: object, _session: Session, *, base: Minimum, middle: int, **_: object) -> Minimum:
+        rank = base.dimensions
+        return replace(
+            base,
+            middle=middle,
+            objective=1.0 + (rank == 1),
+            true_rank=rank,
+            between=2.0 if rank == 1 else 0.0,
+            heldout_error=0.01,
+        )
+
+    monkeypatch.setattr(depth_path, "at_depth", at_depth)
+    monkeypatch.setattr(DepthSearch, "_looked_at", lambda _, minima: minima)
+    x = np.random.default_rng(0).normal(size=(120, 9)) if share is None else arc(share)
+    inputs, targets = Standardiser.of(x), Standardiser.of(x, total=True)
+    problem = pose(x, x, np.arange(120) % 5 == 2, loss=SQUARED, inputs=inputs, targets=targets)
+    problem = replace(problem, autoencoding=True)
+    depth = DepthSettings(middle_layers=(4, 16, 32), random_starts=0, beyond=0)
+    search = DepthSearch(connected(Settings(), problem), depth, UnitRunner(None, Tracker(silent, 1)))
+    path = search.run({1: minimum(1.0, rank=1), 2: minimum(1.0, rank=2)}, 2)
+    assert path is not None
+    assert path.deep_rank == 2
+    assert path.table["middle_layers"].values.tolist() == [4, 16, 32, *([64, 128] if deeper else [])]
+
+
+@pytest.mark.parametrize(
+    ("switches", "filled", "autoencoding", "depths", "winners"),
+    [
+        ([100], math.nan, True, [4, 16, 32], [2, 2, 2]),
+        ([100], 1.6, True, [4, 16, 32], [2, 2, 2]),
+        ([100], 1.4, True, [4, 16, 32, 64, 128], [2, 2, 2, 2, 1]),
+        ([40], 1.4, True, [4, 16, 32, 64, 128], [2, 2, 2, 1, 1]),
+        ([40], 1.4, False, [4, 16, 32], [2, 2, 2]),
+        ([10], math.nan, True, [4, 16, 32], [2, 1, 1]),
+        ([20], math.nan, True, [4, 16, 32, 64], [2, 2, 1, 1]),
+        ([20], math.nan, False, [4, 16, 32], [2, 2, 1]),
+        ([20, 50], math.nan, True, [4, 16, 32, 64, 128], [3, 3, 2, 1, 1]),
+        ([20, 50, 100], math.nan, True, [4, 16, 32, 64, 128], [4, 4, 3, 2, 1]),
+        ([20, 900, 900, 900, 900], math.nan, True, [4, 16, 32], [6, 6, 5]),
+    ],
+)
+def test_a_path_goes_deeper_while_deeper_networks_may_need_fewer(
+    monkeypatch: pytest.MonkeyPatch, switches: list[int], filled: float, *, autoencoding: bool, depths: list[int],
+    winners: list[int],
+) -> None:  # fmt: skip
+    """Each rank a line of its slope; the next lower one wins from these depths on. Four times as deep at most."""
+    fake_units(monkeypatch, 0.0, 0.0)
+    monkeypatch.setattr(DepthSearch, "_filled", lambda *_: filled)
+    ridge = 1e-3
+    least = [ridge * sum(switches[: len(switches) + 1 - rank]) for rank in range(1, len(switches) + 2)]
+
+    def at_depth(_family: object, _session: Session, *, base: Minimum, middle: int, **_: object) -> Minimum:
+        objective = 1.0 + least[base.dimensions - 1] + ridge * base.dimensions * middle
+        return replace(base, middle=middle, objective=objective, true_rank=base.dimensions, between=0.0)
+
+    monkeypatch.setattr(depth_path, "at_depth", at_depth)
+    problem, tracker = replace(rows_in_six_columns(), autoencoding=autoencoding), Tracker(silent, 1)
+    depth = DepthSettings(middle_layers=(4, 16, 32), random_starts=0, beyond=0)
+    search = DepthSearch(connected(Settings(), problem), depth, UnitRunner(None, tracker), afterwards=70)
+    path = search.run({r: minimum(1.0, rank=r) for r in range(1, len(least) + 1)}, len(least))
+    assert path is not None
+    assert path.table["middle_layers"].values.tolist() == depths
+    assert list(path.reading.winners) == winners
+    assert path.moves is (winners[-1] != winners[-2])
+    assert {m.middle for m in search.deepest.values()} == {depths[-1]}
+    assert tracker.left() == 70
+
+
 def test_the_first_rank_of_a_depth_path_is_a_small_part_of_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_units(monkeypatch, 0.0, 0.0)
     settings, depth, tracker = Settings(), DepthSettings(), Tracker(silent, 1)

@@ -1,15 +1,13 @@
-"""Narrow starts: the same function at another depth, at the least cost, and coordinates that follow a curve."""
+"""Narrow starts: the same function at another depth, at the least cost, and the kinds that a rank begins from."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from sklearn.manifold import trustworthiness
 
 from isthmus.discovery.depth import units
-from isthmus.discovery.depth.units import RankStart, geodesic_coordinates, neighbour_coordinates
+from isthmus.discovery.depth.units import RankStart
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.unit import Session, Stopped
 from isthmus.networks import FullyConnected
@@ -55,45 +53,23 @@ def test_a_wide_run_is_cut_to_the_rank() -> None:
     assert float((cut(x) - network(x)).detach().abs().max()) > 1e-3
 
 
-def test_geodesic_coordinates_follow_a_coil_where_principal_ones_do_not() -> None:
-    t = np.sort(np.random.default_rng(0).uniform(0, 4 * np.pi, 400))
-    coil = np.stack([np.cos(t), np.sin(t), t / 4], 1)
-    found = geodesic_coordinates(torch.from_numpy(coil).float(), 1, seed=0)[:, 0].numpy()
-    assert abs(np.corrcoef(found, t)[0, 1]) > 0.999
-    centred = coil - coil.mean(0)
-    principal = np.linalg.svd(centred, full_matrices=False)[0][:, 0]
-    assert (np.diff(found) * np.sign(found[-1] - found[0]) > 0).mean() > 0.95
-    assert (np.diff(principal) * np.sign(principal[-1] - principal[0]) > 0).mean() < 0.9
-
-
-def test_a_ribbon_that_closes_lies_in_the_plane_as_a_ring_where_distances_lay_it_flat(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Of a cylinder; the rows beyond those that are mapped, too, come to lie among their neighbours."""
-    angle, height = np.random.default_rng(0).uniform([[0], [-0.6]], [[2 * np.pi], [0.6]], (2, 600))
-    cylinder = torch.from_numpy(np.stack([np.cos(angle), np.sin(angle), height], 1)).float()
-    monkeypatch.setattr(units, "MAPPED_ROWS", 400)
-    mapped, flat = (
-        trustworthiness(cylinder.numpy(), placed(cylinder, 2, seed=0).numpy(), n_neighbors=8)
-        for placed in (neighbour_coordinates, geodesic_coordinates)
-    )
-    assert mapped > 0.99
-    assert flat < 0.97
-
-
-@pytest.mark.parametrize(("rank", "autoencoding", "is_mapped"), [(3, True, True), (4, True, False), (3, False, False)])
+@pytest.mark.parametrize(
+    ("rank", "autoencoding", "is_mapped"),
+    [(1, True, True), (2, True, True), (3, True, True), (4, True, False), (2, False, False)],
+)
 def test_rows_that_are_autoencoded_are_mapped_to_few_dimensions(
     rank: int, *, autoencoding: bool, is_mapped: bool
 ) -> None:
-    """The last of the starts, so that seeds of the others are what they were."""
+    """The last of the starts, so that seeds of the others are what they were; a ring where it lies in a plane."""
     problem = replace(problem_of(np.eye(6), np.eye(6)), autoencoding=autoencoding)
     kinds = units.kinds_of(problem, units.DepthSettings(random_starts=2), rank)
-    assert (RankStart.NEIGHBOURS in kinds, kinds[-1] == RankStart.NEIGHBOURS) == (is_mapped, is_mapped)
     assert kinds[:4] == [RankStart.GEODESIC, RankStart.TRUNCATED, RankStart.RANDOM, RankStart.RANDOM]
+    ring = [RankStart.RING] if rank == 2 else []
+    assert kinds[4:] == ([RankStart.NEIGHBOURS, *ring] if is_mapped else [])
 
 
 @pytest.mark.other_types
-@pytest.mark.parametrize("kind", [RankStart.GEODESIC, RankStart.NEIGHBOURS])
+@pytest.mark.parametrize("kind", units.MAPS)
 def test_a_map_of_the_rows_is_what_its_start_is_trained_towards(
     kind: RankStart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,19 +79,10 @@ def test_a_map_of_the_rows_is_what_its_start_is_trained_towards(
         seen.append(coordinates)
         raise Stopped
 
-    monkeypatch.setattr(units, "geodesic_coordinates", lambda *_, **__: "geodesic")
-    monkeypatch.setattr(units, "neighbour_coordinates", lambda *_, **__: "neighbours")
+    for name in units.MAPS:
+        monkeypatch.setitem(units.MAPS, name, lambda *_, name=name, **__: str(name))
     monkeypatch.setattr(units, "network_through", through)
     family = connected(SETTINGS, problem_of(np.eye(6), np.eye(6)))
     with pytest.raises(Stopped):
         units.ranked_start(family, Session(), kind=kind, number=0, rank=2, middle=4, base=minimum(rank=2))
     assert seen == [kind]
-
-
-@pytest.mark.parametrize("rank", [1, 2, 3])
-@pytest.mark.parametrize("placed", [geodesic_coordinates, neighbour_coordinates])
-def test_few_rows_have_coordinates_for_every_rank(rank: int, placed: Callable[..., torch.Tensor]) -> None:
-    y = torch.tensor(np.random.default_rng(0).normal(size=(2, 3)), dtype=torch.float32)
-    found = placed(y, rank, seed=0)
-    assert found.shape == (2, rank)
-    assert float(found.var(0, unbiased=False).sum()) == pytest.approx(rank)

@@ -6,34 +6,34 @@ The order of the units and what is read off them: `depth.path`. Starts without a
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.depth.between_rows import LinesBetweenRows
+from isthmus.discovery.depth.row_maps import (
+    MAPPED_RANKS,
+    geodesic_coordinates,
+    neighbour_coordinates,
+    ring_coordinates,
+)
 from isthmus.discovery.factorisation import joined
 from isthmus.discovery.halves import Half
 from isthmus.discovery.kinds.connected import RATE, Connected
 from isthmus.discovery.kinds.family import DESCENDED
 from isthmus.discovery.minimum import Minimum
-from isthmus.discovery.settings import SEEDS
+from isthmus.discovery.settings import SEEDS, Settings
 from isthmus.discovery.work.unit import Session
 from isthmus.networks import FullyConnected, rebalance
 from isthmus.networks.folding import with_linear_run
-from isthmus.processes.shared_state import silenced
 from isthmus.training import Limits, fit
 from isthmus.training.losses import SQUARED
 from isthmus.training.moves import truncate_middle
 from isthmus.training.solvers.solver import LBFGS
 from isthmus.training.solvers.trials import ExactMoves
 
-NEIGHBOURS = 12  # of each row in the graph whose shortest paths are the distances along the data
-GEODESIC_ROWS = 1000  # rows that the graph is made of; the others are placed between them
-MAPPED_RANKS = 3  # dimensions up to which rows are mapped by who their neighbours are, in time n log n
-MAPPED_ROWS = 2000  # that are; the others are placed between them
-PERPLEXITY = 60  # neighbours of a row that its place hangs on
+RING_RANK = 2  # dimensions that a ring lies in
+RING_STEPS = 4  # times the steps of a descent, that its start is trained
 
 
 class RankStart(StrEnum):
@@ -43,10 +43,16 @@ class RankStart(StrEnum):
     TRUNCATED = "truncated"
     RANDOM = "random"
     NEIGHBOURS = "neighbours"
+    RING = "ring"
     DESCENDED = DESCENDED
 
 
-MAPS = frozenset({RankStart.GEODESIC, RankStart.NEIGHBOURS})  # starts that know where rows lie on the data
+# starts that know where rows lie on the data
+MAPS = {
+    RankStart.GEODESIC: geodesic_coordinates,
+    RankStart.NEIGHBOURS: neighbour_coordinates,
+    RankStart.RING: ring_coordinates,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +78,15 @@ def kinds_of(problem: Problem, depth: DepthSettings, rank: int) -> list[RankStar
     """The starts of a rank; targets that are not standardised, as classes, have no distances along the data."""
     geodesic = [RankStart.GEODESIC] if problem.loss.standardised else []
     mapped = [RankStart.NEIGHBOURS] if problem.autoencoding and rank <= MAPPED_RANKS else []
-    return [*geodesic, RankStart.TRUNCATED, *[RankStart.RANDOM] * depth.random_starts, *mapped]
+    rings = [RankStart.RING] if problem.autoencoding and rank == RING_RANK else []
+    return [*geodesic, RankStart.TRUNCATED, *[RankStart.RANDOM] * depth.random_starts, *mapped, *rings]
+
+
+def start_cost(settings: Settings, kind: RankStart) -> int:
+    """Gradient evaluations that a start of this kind takes at most."""
+    if kind is RankStart.RING:
+        return RING_STEPS * settings.descent_steps + settings.descent_evaluations
+    return settings.start_evaluations
 
 
 def ranked_start(
@@ -88,10 +102,14 @@ def ranked_start(
         network = family.narrow(rank, middle=middle, seed=settings.seed_of(number))
         solver = (family.adam(settings.adam_steps, RATE), lbfgs)
     else:
-        placed = neighbour_coordinates if kind is RankStart.NEIGHBOURS else geodesic_coordinates
-        coordinates = placed(family.problem.y, rank, seed=settings.seed)
-        network = network_through(coordinates, family, middle=middle, ridge=ridge, session=session)
+        network = network_through(
+            MAPS[kind](family.problem.y, rank, seed=settings.seed), family, middle=middle, ridge=ridge, session=session
+        )
         solver = (family.adam(settings.adam_steps, RATE / 3), lbfgs)
+        if kind is RankStart.RING:
+            # pictures of a pendulum end at .045 and .058 after as many steps as a descent, at .042 and .049 after these
+            adam = family.adam(RING_STEPS * settings.descent_steps, RATE / 3)
+            solver = (adam, LBFGS(settings.descent_evaluations))
     end = family.trained(network, ridge, solver, session)
     return family.measured(network, end, ridge=ridge, rank=rank, middle=middle, kind=str(kind))
 
@@ -171,47 +189,3 @@ def network_through(
 
 def _half(half: Half, d_in: int, d_out: int, *, seed: int) -> FullyConnected:
     return FullyConnected(d_in, d_out, width=half.widths, depth=half.layers + 1, seed=seed)
-
-
-def geodesic_coordinates(y: Tensor, rank: int, *, seed: int) -> Tensor:
-    """Isomap coordinates (n, rank) of the rows, of total variance `rank`; also of a cloud in pieces.
-
-    They keep distances along the data (Tenenbaum, de Silva and Langford 2000). Random starts of rank 1 end on a helix
-    with a jump in it (objective .097 to .167 on four seeds at ridge 1e-3 with 24 middle layers); from these coordinates
-    the coil is unrolled.
-    """
-    from sklearn.manifold import Isomap  # a fifth of the time in which a discovery starts, for depth paths alone
-
-    rows = y.double().numpy()
-    chosen = np.random.default_rng(seed).permutation(len(rows))[:GEODESIC_ROWS]
-    with silenced():  # a graph in pieces is joined by its shortest edges, which is what we want
-        model = Isomap(n_neighbors=min(NEIGHBOURS, len(chosen) - 1), n_components=rank).fit(rows[chosen])
-        found = np.nan_to_num(np.asarray(model.transform(rows)))
-    found = np.pad(found, ((0, 0), (0, rank - found.shape[1])))  # few rows have fewer
-    return _of_variance(rank, found).to(y.dtype)
-
-
-def neighbour_coordinates(y: Tensor, rank: int, *, seed: int) -> Tensor:
-    """Coordinates (n, rank) that keep neighbours together, by t-SNE (van der Maaten and Hinton 2008), as above.
-
-    Distances are given up for that, so that what is closed and winds besides is unwound: through two dimensions a
-    closed helix of 2,500 rows ended torn (error between rows 1.5) from distances along it, at an objective of .0357
-    with 32 layers, and whole from these (.088), at .0310 where three have .0374. Not pictures of a pendulum
-    (docs/notes/remedies.md).
-    """
-    from sklearn.manifold import TSNE
-    from sklearn.neighbors import KNeighborsRegressor
-
-    rows = y.double().numpy()
-    chosen = np.random.default_rng(seed).permutation(len(rows))[:MAPPED_ROWS]
-    perplexity = min(PERPLEXITY, (len(chosen) - 1) / 3)
-    init = "pca" if rank <= min(len(chosen), rows.shape[1]) else "random"
-    placed = TSNE(rank, perplexity=perplexity, init=init, random_state=seed % 2**32).fit_transform(rows[chosen])
-    found = KNeighborsRegressor(min(rank + 1, len(chosen)), weights="distance").fit(rows[chosen], placed).predict(rows)
-    return _of_variance(rank, np.asarray(found, np.float64)).to(y.dtype)
-
-
-def _of_variance(rank: int, found: NDArray[np.float64]) -> Tensor:
-    """Coordinates of total variance `rank`."""
-    spread = float(np.sqrt(found.var(0).sum() / rank))
-    return torch.from_numpy(found / (spread or 1.0))
