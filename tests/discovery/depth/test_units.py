@@ -8,11 +8,13 @@ import torch
 
 from isthmus.discovery.depth import units
 from isthmus.discovery.depth.units import RankStart
+from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.unit import Session, Stopped
 from isthmus.networks import FullyConnected
 from isthmus.networks.folding import with_linear_run
 from isthmus.theory import linear_cost
+from isthmus.training.solvers.solver import LBFGS, Adam
 from minima import connected, minimum, problem_of
 
 SETTINGS = Settings(width=16)
@@ -86,3 +88,22 @@ def test_a_map_of_the_rows_is_what_its_start_is_trained_towards(
     with pytest.raises(Stopped):
         units.ranked_start(family, Session(), kind=kind, number=0, rank=2, middle=4, base=minimum(rank=2))
     assert seen == [kind]
+
+
+@pytest.mark.other_types
+@pytest.mark.parametrize("kind", [RankStart.RANDOM, *units.MAPS])
+def test_a_start_costs_what_its_solvers_may_take(kind: RankStart, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A progress bar and a budget count on it."""
+    taken: list[int] = []
+
+    def trained(_family: object, _network: object, _ridge: float, solver: tuple[Adam, LBFGS], _session: object) -> None:
+        taken.append(solver[0].steps + solver[1].evaluations)
+        raise Stopped
+
+    monkeypatch.setattr(Connected, "trained", trained)
+    monkeypatch.setattr(units, "network_through", lambda *_, **__: None)
+    monkeypatch.setattr(units, "MAPS", dict.fromkeys(units.MAPS, lambda *_, **__: None))
+    family = connected(SETTINGS, problem_of(np.eye(6), np.eye(6)))
+    with pytest.raises(Stopped):
+        units.ranked_start(family, Session(), kind=kind, number=0, rank=2, middle=4, base=minimum(rank=2))
+    assert 0.7 * units.start_cost(SETTINGS, kind) < taken[0] <= units.start_cost(SETTINGS, kind)

@@ -122,7 +122,7 @@ def _slowest_angle(points: Array, count: int) -> Array:
 
 def _across(points: Array, angle: Array, near: float) -> Array:
     """Along the main direction of what the angle leaves of points near each angle, turned as at the angle before."""
-    waves = _harmonics(angle, BENT)
+    waves = _turning(angle)
     left = points - waves @ np.linalg.lstsq(waves, points, rcond=None)[0]
     grid, along = 2 * np.pi * np.arange(PLACES) / PLACES, list[Array]()
     for place in grid:
@@ -135,7 +135,7 @@ def _across(points: Array, angle: Array, near: float) -> Array:
 
 def _settled(points: Array, angle: Array, width: Array) -> Array:
     """The width after some sweeps: middle and direction at each angle fitted to it, then it to them."""
-    turning = _harmonics(angle, BENT)
+    turning = _turning(angle)
     width = _even(angle, width)
     for _ in range(SWEEPS):
         design = np.hstack([turning, turning * width[:, None]])
@@ -156,8 +156,8 @@ def _even(angle: Array, width: Array) -> Array:
     return centred / np.maximum(np.sqrt(near @ np.square(centred)), TINY)
 
 
-def _harmonics(angle: Array, most: int) -> Array:
-    waves = [wave(order * angle) for order in range(1, most + 1) for wave in (np.cos, np.sin)]
+def _turning(angle: Array) -> Array:
+    waves = [wave(order * angle) for order in range(1, BENT + 1) for wave in (np.cos, np.sin)]
     return np.stack([np.ones_like(angle), *waves], 1)
 
 
