@@ -116,7 +116,10 @@ def test_the_rank_comes_back_on_resampled_rows(found: isthmus.Discovery) -> None
     # steep and flat around 2: no resample of the rows bends elsewhere
     assert found.readings["resample_share"] == found.interval.evidence["resample_share"] == 1.0
     # where starts end is their own affair: it is counted, and said
-    assert 0.5 <= found.readings["start_share"] == found.interval.evidence["start_share"] <= 1.0
+    share = found.readings["start_share"]
+    assert share is not None
+    assert share == found.interval.evidence["start_share"]
+    assert 0.5 <= share <= 1.0
 
 
 def test_the_witness_of_the_lower_bound_is_a_row_of_the_data(found: isthmus.Discovery) -> None:
