@@ -33,7 +33,7 @@ from isthmus.training.solvers.solver import LBFGS
 from isthmus.training.solvers.trials import ExactMoves
 
 RING_RANK = 2  # dimensions that a ring lies in
-RING_STEPS = 4  # times the steps of a descent, that its start is trained
+RING_STEPS = 10  # times the steps of a descent, that its start is trained
 
 
 class RankStart(StrEnum):
@@ -107,7 +107,7 @@ def ranked_start(
         )
         solver = (family.adam(settings.adam_steps, RATE / 3), lbfgs)
         if kind is RankStart.RING:
-            # pictures of a pendulum end at .045 and .058 after as many steps as a descent, at .042 and .049 after these
+            # pictures of a pendulum end at .045 and .058 after as many steps as a descent, at .039 and .041 after these
             adam = family.adam(RING_STEPS * settings.descent_steps, RATE / 3)
             solver = (adam, LBFGS(settings.descent_evaluations))
     end = family.trained(network, ridge, solver, session)
