@@ -11,6 +11,7 @@ from torch import nn
 import isthmus
 from isthmus.cli.diagnose_run import print_diagnosis
 from isthmus.diagnostics import Diagnosis
+from isthmus.diagnostics.narrow_places import Ends
 from isthmus.reports import cut_table, report, verdict_of
 from isthmus.training import Limits
 
@@ -188,3 +189,14 @@ def test_where_all_layers_are_cut_nothing_is_said() -> None:
     table = cut_table(isthmus.diagnose(chain(20, 12, 5), data()))
     assert table is not None
     assert table.note == ""
+
+
+@pytest.mark.parametrize(("spread", "still"), [(0.0, True), (1e-15, True), (1e-13, False), (1.0, False)])
+def test_outputs_stand_still_where_none_varies_by_more_than_its_sums_round(spread: float, still: bool) -> None:
+    """One that is large beside many that hardly vary does not make these still: the largest range is asked."""
+    ends = Ends()
+    rows = torch.ones(20, 50, dtype=torch.float64)
+    rows[:, 7] += spread * torch.linspace(-0.5, 0.5, 20, dtype=torch.float64)
+    for part in rows.split(6):
+        ends.take(part)
+    assert (ends.rounding() > 0) is still

@@ -192,6 +192,34 @@ def _values(rows: Tensor) -> Tensor:
     return torch.linalg.eigvalsh(small).flip(0).clamp_min(0).sqrt()
 
 
+class Ends:
+    """Between which ends each output lies over the data."""
+
+    def __init__(self) -> None:
+        self._low: Tensor | None = None
+        self._high: Tensor | None = None
+        self._is_known = True
+
+    def take(self, output: Tensor) -> None:
+        """Those of more rows."""
+        rows = output.flatten(1) if output.ndim > 1 else output[:, None]
+        self._is_known &= rows.numel() > 0 and (self._low is None or self._low.shape == rows.shape[1:])
+        if not self._is_known:  # sequences of other lengths
+            return
+        low, high = rows.amin(0), rows.amax(0)
+        self._low = low if self._low is None else torch.minimum(self._low, low)
+        self._high = high if self._high is None else torch.maximum(self._high, high)
+
+    def rounding(self) -> float:
+        """The rounding eps |f| where no output varies by more than its sums round; 0 where one does."""
+        if not self._is_known or self._low is None or self._high is None or not self._low.dtype.is_floating_point:
+            return 0.0
+        eps = torch.finfo(self._low.dtype).eps
+        largest = float(torch.maximum(self._low.abs(), self._high.abs()).max())
+        is_still = math.isfinite(largest) and float((self._high - self._low).max()) <= STILL * eps * largest
+        return torch.finfo(torch.float64).eps * largest if is_still else 0.0
+
+
 class _Trial:
     """The module on the rows that judge, as it is and cut."""
 
@@ -203,6 +231,10 @@ class _Trial:
         for part in self._target:
             mean += part.sum(0, dtype=torch.float64) / sum(map(len, judges))
         self._spread = math.sqrt(sum(float((part.double() - mean).square().sum()) for part in self._target))
+        ends = Ends()
+        for part in self._target:
+            ends.take(part)
+        self._is_still = ends.rounding() > 0 or not self._spread
         largest = max((float(part.abs().max()) for part in self._target if part.numel()), default=0.0)
         numbers = sum(part.numel() for part in self._target)
         self._rounding = STILL * torch.finfo(self._target[0].dtype).eps * largest * math.sqrt(numbers)
@@ -227,10 +259,10 @@ class _Trial:
 
     def _share(self, changed: float) -> float:
         # of outputs that vary by their rounding alone nothing can be lost, and what a cut changes of that says nothing
-        if self._spread > self._rounding:
-            share = changed / self._spread
-            return math.inf if math.isnan(share) else share
-        return 0.0 if changed <= self._rounding else math.inf
+        if self._is_still:
+            return 0.0 if changed <= self._rounding else math.inf
+        share = changed / self._spread
+        return math.inf if math.isnan(share) else share
 
     def lost_at(self, place: _Place, rank: int | None) -> float:
         """The same; NaN where the rows cannot tell so many directions, or nobody suggests a rank."""

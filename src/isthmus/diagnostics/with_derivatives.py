@@ -3,7 +3,6 @@
 By forward passes alone: `streaming`. The Jacobians themselves: `derivatives`.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,10 +13,10 @@ from torch import Tensor, nn
 from isthmus.diagnostics.budget import announcement
 from isthmus.diagnostics.derivatives import Derivatives
 from isthmus.diagnostics.diagnosis import Diagnosis, warnings_of
-from isthmus.diagnostics.judged_rank import STILL, judged
+from isthmus.diagnostics.judged_rank import judged
 from isthmus.diagnostics.layer_sums import LayerSums
 from isthmus.diagnostics.movement import Movement
-from isthmus.diagnostics.narrow_places import narrow_places, plan_cuts
+from isthmus.diagnostics.narrow_places import Ends, narrow_places, plan_cuts
 from isthmus.diagnostics.objective import LossOverData
 from isthmus.diagnostics.rank import OF_INPUTS, ROUNDING, UpperBound, is_rounding, rank_of, upper_bound
 from isthmus.diagnostics.replica import undisturbed
@@ -62,34 +61,6 @@ class Given:
     at_once: bool = False
 
 
-class _Ends:
-    """Between which ends each output lies over the data."""
-
-    def __init__(self) -> None:
-        self._low: Tensor | None = None
-        self._high: Tensor | None = None
-        self._is_known = True
-
-    def take(self, output: Tensor) -> None:
-        """Those of more rows."""
-        rows = output.flatten(1) if output.ndim > 1 else output[:, None]
-        self._is_known &= rows.numel() > 0 and (self._low is None or self._low.shape == rows.shape[1:])
-        if not self._is_known:  # sequences of other lengths
-            return
-        low, high = rows.amin(0), rows.amax(0)
-        self._low = low if self._low is None else torch.minimum(self._low, low)
-        self._high = high if self._high is None else torch.maximum(self._high, high)
-
-    def rounding(self) -> float:
-        """The rounding eps |f| where no output varies by more than its sums round; 0 where one does."""
-        if not self._is_known or self._low is None or self._high is None or not self._low.dtype.is_floating_point:
-            return 0.0
-        eps = torch.finfo(self._low.dtype).eps
-        largest = float(torch.maximum(self._low.abs(), self._high.abs()).max())
-        is_still = math.isfinite(largest) and float((self._high - self._low).max()) <= STILL * eps * largest
-        return torch.finfo(torch.float64).eps * largest if is_still else 0.0
-
-
 def with_derivatives(network: nn.Module, given: Given, limits: Limits, hear: Callable[[str], None]) -> Diagnosis:
     """The diagnosis with Jacobians, costs of streams, and with targets the loss.
 
@@ -120,9 +91,9 @@ def with_derivatives(network: nn.Module, given: Given, limits: Limits, hear: Cal
     return Diagnosis(layers=table, rank=rank, skipped=unread, warnings=warnings, cuts=cuts)
 
 
-def _streamed(session: DiagnosisSession, given: Given, batch: int) -> tuple[list[LayerSums], dict[str, Real], _Ends]:
+def _streamed(session: DiagnosisSession, given: Given, batch: int) -> tuple[list[LayerSums], dict[str, Real], Ends]:
     """The sums over all data; with targets the data loss, with a ridge too the objective; where outputs lie."""
-    loss, parts, ends = given.loss, list[float](), _Ends()
+    loss, parts, ends = given.loss, list[float](), Ends()
 
     def heard(output: Tensor, start: int) -> None:
         ends.take(output.detach())

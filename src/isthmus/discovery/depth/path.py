@@ -203,7 +203,7 @@ class DepthSearch:
         """The path; of data that are autoencoded twice as deep, and again, while deeper networks may need fewer.
 
         Where one more coordinate bends less, it wins until its share of the penalty, ridge for each layer, outweighs
-        that: of 565 pictures of a pendulum three with 32 layers, two with 64 and from there on.
+        that: of 565 pictures of a pendulum three end lowest with 32 layers, two with 64.
         """
         path = DepthPath.of(self._table(self.found, most, ridge))
         farthest = DEEPER * self.depth.middle_layers[-1]
