@@ -91,19 +91,43 @@ def test_a_map_of_the_rows_is_what_its_start_is_trained_towards(
 
 
 @pytest.mark.other_types
+@pytest.mark.parametrize("kind", units.MAPS)
+def test_a_ring_alone_is_told_in_which_units_columns_came(kind: RankStart, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[object] = []
+
+    def mapped(*_: object, scale: object = None, **__: object) -> None:
+        seen.append(scale)
+        raise Stopped
+
+    monkeypatch.setitem(units.MAPS, kind, mapped)
+    problem = problem_of(np.eye(6), np.diag(np.arange(1.0, 7)))
+    assert problem.targets is not None
+    family = connected(SETTINGS, problem)
+    with pytest.raises(Stopped):
+        units.ranked_start(family, Session(), kind=kind, number=0, rank=2, middle=4, base=minimum(rank=2))
+    assert seen == [problem.targets.scale if kind is RankStart.RING else None]
+
+
+@pytest.mark.other_types
 @pytest.mark.parametrize("kind", [RankStart.RANDOM, *units.MAPS])
 def test_a_start_costs_what_its_solvers_may_take(kind: RankStart, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A progress bar and a budget count on it."""
+    """A progress bar and a budget count on it; halves that are trained as long as others are not counted."""
     taken: list[int] = []
+    halves = [0]
+
+    def through(*_: object, evaluations: int, **__: object) -> None:
+        if evaluations > SETTINGS.polish_evaluations:
+            halves.append(SETTINGS.adam_steps + evaluations)
 
     def trained(_family: object, _network: object, _ridge: float, solver: tuple[Adam, LBFGS], _session: object) -> None:
         taken.append(solver[0].steps + solver[1].evaluations)
         raise Stopped
 
     monkeypatch.setattr(Connected, "trained", trained)
-    monkeypatch.setattr(units, "network_through", lambda *_, **__: None)
+    monkeypatch.setattr(units, "network_through", through)
     monkeypatch.setattr(units, "MAPS", dict.fromkeys(units.MAPS, lambda *_, **__: None))
     family = connected(SETTINGS, problem_of(np.eye(6), np.eye(6)))
     with pytest.raises(Stopped):
         units.ranked_start(family, Session(), kind=kind, number=0, rank=2, middle=4, base=minimum(rank=2))
-    assert 0.7 * units.start_cost(SETTINGS, kind) < taken[0] <= units.start_cost(SETTINGS, kind)
+    assert 0.7 * units.start_cost(SETTINGS, kind) < taken[0] + max(halves) <= units.start_cost(SETTINGS, kind)
+    assert (max(halves) > 0) == (kind is RankStart.RING)
