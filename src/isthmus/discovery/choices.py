@@ -40,6 +40,7 @@ LONG_CURVE, LONG_BESIDE = 20, 8  # about how many ranks of a curve with gaps are
 NEARLY_FULL = 0.9  # of the room that networks have: 71 columns of one size read 23 of 24, and 24 at a smaller ridge
 WIDENED_COST = 2.0  # a whole search over its starts and curves, in time, at equal widths
 GLUED = 0.25  # error between rows, over the variance, from which a rank does not hold the data together
+GLUED_WIDTH = 1.0  # or over what is lost of held-out rows through one dimension fewer: the width that is glued
 GLUED_RATIO = 4.0  # and how many times that of the largest rank, whose error is noise and curvature
 LOST = 0.05  # held-out error up to which a rank may hold data together whose rows lie too far apart to tell,
 LOST_RATIO = 2.0  # or so many times that of the largest rank

@@ -125,6 +125,21 @@ def test_the_largest_rank_lends_its_own_error_where_rows_are_close_and_its_held_
     assert again["unsure"].values[3:, 0].tolist() == [True, False]
 
 
+@pytest.mark.parametrize(
+    ("between", "fewer", "holds"),
+    [(0.091, 0.034, False), (0.02, 0.034, True), (0.2, 0.3, True), (0.3, 0.9, False), (0.091, math.nan, True)],
+    ids=["a twisted band", "whole", "curved", "a circle", "fewer not trained"],
+)
+def test_what_is_glued_is_held_against_what_one_dimension_fewer_loses(
+    between: float, fewer: float, *, holds: bool
+) -> None:
+    """A band that is twisted once and has to lie in the plane is pinched where it is narrow: by .09 of the variance."""
+    found = table({3: [0.001], 2: [between], 1: [5.0]}, heldout=0.001)
+    found["heldout_error"].loc[{"rank": 1}] = fewer
+    assert bool(with_holds(found, close=True)["holds"].sel(rank=2).item()) is holds
+    assert with_holds(found, close=False)["holds"].sel(rank=2).item()
+
+
 def test_a_rank_that_coordinates_fill_wins_though_rows_lie_too_far_apart_to_tell() -> None:
     """Teachers of rank 4 with 5 targets, 10,000 rows of 45 columns: 4 was 4 % lower, and 5 was read."""
     ones = table({5: [0.5], 4: [0.7]}, close=False, heldout=0.02).assign_attrs(ridge=1e-3)
@@ -230,6 +245,23 @@ def test_fewer_coordinates_than_rows_fill_dimensions_do_not_hold_them_where_more
     again = with_holds(found, close=close)
     assert again["rank"].values[again["holds"].values[:, 0]].tolist() == holds
     assert not again["unsure"].any()
+
+
+@pytest.mark.parametrize(
+    ("filled", "heldout", "holds"),
+    [(4.6, 0.016, [5]), (4.4, 0.016, [4, 5]), (4.6, 0.014, [2, 3, 4, 5]), (math.nan, 0.016, [2, 3, 4, 5])],
+    ids=["more save", "an estimate", "more save little", "not known"],
+)
+def test_of_data_that_are_autoencoded_less_is_asked_of_those_who_save(
+    filled: float, heldout: float, holds: list[int]
+) -> None:
+    """Of seven sets of pictures that fill so much more, and save so much, all had one more than was read."""
+    found = table({rank: [0.01] for rank in (5, 4, 3, 2)}, heldout=heldout)
+    found["heldout_error"].loc[{"rank": 5}] = 0.01
+    found.attrs["filled"] = filled
+    again = with_holds(found, close=False, autoencoding=True)
+    assert again["rank"].values[again["holds"].values[:, 0]].tolist() == holds
+    assert with_holds(found, close=False)["holds"].sel(rank=4).item()
 
 
 def fake_units(monkeypatch: pytest.MonkeyPatch, between: float, heldout: float) -> None:
@@ -512,3 +544,15 @@ def test_manifolds_have_their_flat_and_deep_rank_by_default(name: str, ranks: tu
     assert {path.flat_rank, path.deep_rank} <= {line.rank for line in sound}
     for line in sound:
         assert line.slope == pytest.approx(path.table.attrs["ridge"] * line.rank, rel=SLOPE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("twists", "rank"), [(0.5, 3), (1.0, 2)], ids=["twisted half around", "twisted once"])
+def test_a_band_that_fits_in_no_plane_is_not_read_two(twists: float, rank: int) -> None:
+    """Turned over where it closes (Möbius) it was pinched there by less than a quarter of the variance, and 2, sure."""
+    angle, width = np.random.default_rng(1).uniform([[0], [-0.3]], [[2 * np.pi], [0.3]], (2, 1500))
+    out, up = width * np.cos(twists * angle), width * np.sin(twists * angle)
+    band = np.stack([(1 + out) * np.cos(angle), (1 + out) * np.sin(angle), up], 1)
+    found = discover(band, scaling="global")
+    assert found.rank == rank
+    assert found.verdict is (Verdict.CONFIDENT if rank == 2 else Verdict.DOUBTFUL)

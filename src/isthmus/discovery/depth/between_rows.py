@@ -15,7 +15,7 @@ import xarray as xr
 from numpy.typing import NDArray
 from torch import Tensor
 
-from isthmus.discovery.choices import FILLED, GLUED, GLUED_RATIO, LOST, LOST_RATIO, TOGETHER
+from isthmus.discovery.choices import FILLED, GLUED, GLUED_RATIO, GLUED_WIDTH, LOST, LOST_RATIO, SAVES, TOGETHER
 from isthmus.discovery.data.problem import Problem
 from isthmus.networks import FullyConnected
 from isthmus.theory.neighbour_dimensions import likeliest_dimension, two_neighbour_dimension
@@ -184,27 +184,32 @@ def _distinct(points: Tensor) -> Tensor:
     return rows[torch.from_numpy(np.random.default_rng(0).permutation(len(rows))[:ROWS])]
 
 
-def with_holds(table: xr.Dataset, *, close: bool) -> xr.Dataset:
+def with_holds(table: xr.Dataset, *, close: bool, autoencoding: bool = False) -> xr.Dataset:
     """The table with `holds` and `unsure`.
 
-        close: a rank holds up to between = max(.25, 4 times that of the largest rank), and it is sure
+        close: a rank holds up to between = max(min(.25, what one fewer loses), 4 times that of the largest rank), and
+        it is sure
         far apart: between > .25 is unsure; it holds up to a held-out error of max(.05, twice that of the largest rank)
         filled: nor does one hold of fewer dimensions than rows fill, by more than .5, that loses more than twice as
-        much of held-out rows as the largest rank
+        much of held-out rows as the largest rank; of data that are autoencoded 1.5 times as much
 
     What fills k dimensions goes through no fewer coordinates unless it is torn, and rows too far apart do not show it:
-    648 pictures of a double pendulum, which fill 3.7, lost .023 through three coordinates and .008 through seven.
+    648 pictures of a double pendulum, which fill 3.7, lost .023 through three coordinates and .008 through seven; 721
+    of an elastic one, rank 6, which fill 5.6, .018 through five, .010 through seven. A plane of 6 that filled 6.6 of
+    eight lost .006 through six, .007 through eight.
     Noise fills dimensions too, and is lost through any number.
 
     Test: discovery/depth/test_path.
     """
     trained = table["objective"].notnull()
     largest = table.sel(rank=int(table["rank"].values[trained.any("middle_layers").values].max(initial=1)))
-    glued = table["between"] > (np.fmax(GLUED, GLUED_RATIO * largest["between"]) if close else GLUED)
+    fewer = table["heldout_error"].shift(rank=1)
+    widest = np.fmin(GLUED, GLUED_WIDTH * fewer)
+    glued = table["between"] > (np.fmax(widest, GLUED_RATIO * largest["between"]) if close else GLUED)
     lost = glued
     if not close:
         lost = glued & ~(table["heldout_error"] <= np.fmax(LOST, LOST_RATIO * largest["heldout_error"]))
-    more_lost = table["heldout_error"] > LOST_RATIO * largest["heldout_error"]
+    more_lost = table["heldout_error"] > (SAVES if autoencoding else LOST_RATIO) * largest["heldout_error"]
     short = more_lost & (table["rank"] + FILLED < table.attrs.get("filled", math.nan))
     holds = trained & ~lost & ~short
     return table.assign(holds=holds, unsure=holds & glued & (table["rank"] < largest["rank"]))

@@ -347,7 +347,8 @@ class DepthSearch:
         )
         table["regularity"] = table["penalty"] - table["rank"] * table["depth"]
         table.attrs["filled"] = self._filled(found)
-        return with_holds(table, close=self.lines is None or self.lines.close)
+        close = self.lines is None or self.lines.close
+        return with_holds(table, close=close, autoencoding=self.family.problem.autoencoding)
 
     def _filled(self, found: Mapping[tuple[int, int], Minimum]) -> float:
         """Dimensions that the coordinates of the rows fill through the largest rank, which leave out most noise."""
