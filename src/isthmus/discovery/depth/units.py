@@ -5,7 +5,7 @@ The order of the units and what is read off them: `depth.path`. Starts without a
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -115,10 +115,10 @@ def ranked_start(
 
 def _mapped(problem: Problem, kind: RankStart, rank: int, *, seed: int) -> Tensor:
     """Coordinates of the training rows; a ring may be seen in the units that they came in."""
-    targets, units = problem.targets, dict[str, Any]()
+    targets, placed = problem.targets, MAPS[kind]
     if kind is RankStart.RING and targets is not None and targets.mixing is None:
-        units["scale"] = targets.scale
-    return MAPS[kind](problem.y, rank, seed=seed, **units)
+        placed = partial(placed, scale=targets.scale)
+    return placed(problem.y, rank, seed=seed)
 
 
 def _half_evaluations(settings: Settings, kind: RankStart) -> int:
