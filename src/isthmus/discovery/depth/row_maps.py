@@ -137,35 +137,54 @@ def _across(points: Array, angle: Array) -> Array:
     at least .88). What is main at each angle, its sign kept from angle to angle, did so of 19: coarse pixels and a
     turning ribbon bend it by more than a right angle from one to the next.
     """
-    from scipy.linalg import eigh
     from sklearn.neighbors import NearestNeighbors
 
     n, count = len(points), min(TANGENT, len(points) - 1)
     far, places = NearestNeighbors(n_neighbors=count).fit(points).kneighbors()
     steps = points[places] - points[:, None]
-    weight = np.exp(-np.square(far / (far[:, -1:] + TINY)))[..., None]
-    tangent = np.linalg.svd(weight * steps, full_matrices=False)[2][:, :2]
-    along = steps @ tangent.swapaxes(1, 2)
-    turned = np.angle(np.exp(1j * (angle[places] - angle[:, None])))[..., None]
-    growth = (np.linalg.pinv(weight * along) @ (weight * turned))[..., 0]
-    growth /= np.linalg.norm(growth, axis=1, keepdims=True) + TINY
-    normal = np.einsum("nt,ntd->nd", growth[:, ::-1] * [-1, 1], tangent)
+    turned = np.angle(np.exp(1j * (angle[places] - angle[:, None])))
+    normal = _normals(steps, turned, np.exp(-np.square(far / (far[:, -1:] + TINY))))
     begin, end = np.repeat(np.arange(n), count), places.ravel()
-
-    signed = np.zeros((n, n))
-    signed[begin, end] = signed[end, begin] = (normal[begin] * normal[end]).sum(1)
-    degrees = np.sqrt(np.abs(signed).sum(1) + TINY)
-    main = eigh(signed / (degrees[:, None] * degrees), subset_by_index=(n - 1, n - 1))[1][:, 0]
-    normal *= np.where(main < 0, -1.0, 1.0)[:, None]
+    normal *= _signs(n, begin, end, (normal[begin] * normal[end]).sum(1))[:, None]
 
     step = steps.reshape(n * count, -1)
-    rise = ((normal[begin] + normal[end]) / 2 * step).sum(1)
-    length = np.square(step).sum(1)
-    weights = np.maximum((normal[begin] * normal[end]).sum(1), 0) / (length + 1e-6 * length.mean() + TINY)
-    edges = np.zeros((n, n))
+    rise, length = ((normal[begin] + normal[end]) / 2 * step).sum(1), np.square(step).sum(1)
+    agree = np.maximum((normal[begin] * normal[end]).sum(1), 0)
+    return _summed(n, begin, end, rise, agree / (length + 1e-6 * length.mean() + TINY))
+
+
+def _normals(steps: Array, turned: Array, weight: Array) -> Array:
+    """Unit vectors (n, d) in the tangent planes, perpendicular to where the angle grows; signs are free.
+
+    Args:
+        steps: to the neighbours of each row (n, count, d).
+        turned: by which the angle changes with each (n, count).
+        weight: of each (n, count).
+    """
+    tangent = np.linalg.svd(weight[..., None] * steps, full_matrices=False)[2][:, :2]
+    along = steps @ tangent.swapaxes(1, 2)
+    growth = (np.linalg.pinv(weight[..., None] * along) @ (weight * turned)[..., None])[..., 0]
+    growth /= np.linalg.norm(growth, axis=1, keepdims=True) + TINY
+    return np.einsum("nt,ntd->nd", growth[:, ::-1] * [-1, 1], tangent)
+
+
+def _signs(n: int, begin: NDArray[np.int64], end: NDArray[np.int64], products: Array) -> Array:
+    """Of n rows, by which most products along the edges become positive: of the main eigenvector of their graph."""
+    from scipy.linalg import eigh
+
+    signed = np.zeros((n, n))
+    signed[begin, end] = signed[end, begin] = products
+    degrees = np.sqrt(np.abs(signed).sum(1) + TINY)
+    main = eigh(signed / (degrees[:, None] * degrees), subset_by_index=(n - 1, n - 1))[1][:, 0]
+    return np.where(main < 0, -1.0, 1.0)
+
+
+def _summed(n: int, begin: NDArray[np.int64], end: NDArray[np.int64], rise: Array, weights: Array) -> Array:
+    """The function of n rows whose differences along edges are these, by weighted least squares."""
+    edges, source = np.zeros((n, n)), np.zeros(n)
     np.add.at(edges, (begin, end), weights)
     edges += edges.T
-    laplacian, source = np.diag(edges.sum(1)) - edges, np.zeros(n)
+    laplacian = np.diag(edges.sum(1)) - edges
     np.add.at(source, end, weights * rise)
     np.add.at(source, begin, -weights * rise)
     return np.linalg.solve(laplacian + (1e-9 * np.trace(laplacian) / n + TINY) * np.eye(n), source)

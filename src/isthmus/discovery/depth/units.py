@@ -86,7 +86,7 @@ def kinds_of(problem: Problem, depth: DepthSettings, rank: int) -> list[RankStar
 def start_cost(settings: Settings, kind: RankStart) -> int:
     """Gradient evaluations that a start of this kind takes at most."""
     if kind is RankStart.RING:
-        return RING_POLISHED * settings.descent_evaluations + settings.start_evaluations
+        return _half_evaluations(settings, kind) + settings.start_evaluations
     return settings.start_evaluations
 
 
