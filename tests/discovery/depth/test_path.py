@@ -315,6 +315,27 @@ def rows_in_six_columns() -> Problem:
     return pose(x, x, np.arange(300) % 5 == 2, loss=SQUARED, inputs=inputs, targets=targets)
 
 
+@pytest.mark.parametrize("autoencoding", [True, False])
+def test_less_is_asked_of_those_who_save_of_data_that_are_autoencoded_alone(
+    monkeypatch: pytest.MonkeyPatch, *, autoencoding: bool
+) -> None:
+    """Six columns that fill six dimensions, of which five lose 1.7 times what six lose."""
+    fake_units(monkeypatch, 0.0, 0.0)
+
+    def at_depth(_family: object, _session: Session, *, base: Minimum, middle: int, **_: object) -> Minimum:
+        rank, lost = base.dimensions, 0.01 if base.dimensions == 6 else 0.017
+        return replace(base, between=0.0, heldout_error=lost, middle=middle, true_rank=rank)
+
+    monkeypatch.setattr(depth_path, "at_depth", at_depth)
+    monkeypatch.setattr(DepthSearch, "_filled", lambda *_: 6.0)
+    problem = replace(rows_in_six_columns(), autoencoding=autoencoding)
+    search = DepthSearch(connected(Settings(), problem), DepthSettings(), UnitRunner(None, Tracker(silent, 1)))
+    path = search.run({rank: minimum(1.0, rank=rank) for rank in range(1, 7)}, 6)
+    assert path is not None
+    assert path.table["holds"].sel(rank=6).all()
+    assert path.table["holds"].sel(rank=5).all() == (not autoencoding)
+
+
 @pytest.mark.parametrize(
     ("between", "heldout", "lowest", "trained"),
     [
