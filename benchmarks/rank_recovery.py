@@ -9,7 +9,7 @@ targets    52 teachers of rank 1..4 with as many targets, one more or two more, 
 few        60 ReLU teachers of rank 1..5 with 20 to 200 rows, latent dimension up to 4 more, up to 30 columns
 few-kinds  72 tables of 20 to 200 rows: one target of 1..3 combinations, classes, curved planes, none (noise, permuted)
 index      90 tables of one target of 1..5 combinations of 6 to 30 inputs, 240 to 1200 rows
-large      21 ReLU teachers of rank 9..15, 4000 samples
+large      36 ReLU teachers of rank 9..20, 4000 samples
 kuramoto   5 trajectories of the Kuramoto-Sivashinsky equation, 2500 snapshots of 64 points: 8
 planes     40 curved planes of dimension 2..8 in 10 to 40 columns, 500 to 3000 rows: x from x
 pictures   21 sets of pictures of moving things, 6 x 6 to 16 x 16 pixels, 1 % of noise: x from x
@@ -124,6 +124,7 @@ HEADER = (
     "rank noise activation latent d_in d_out samples       seed | read right verdict       "
     "| objective sharpness scree jacobian   ridge   sec"
 )
+ACCURACY = ("accuracy_rank", "accuracy_rank_low", "accuracy_rank_high")
 
 
 def measure(case: Case, *, surrogate: bool) -> Row:
@@ -186,7 +187,14 @@ def line(case: Case, found: Row) -> str:
         f"{found['objective_rank']:>9} {sharpness:>9} {found['scree_rank']:>5} {found['jacobian_rank']:>8} "
         f"{found['ridge']:>7g} {found['seconds']:>5.1f}"
         + (f"  surrogate: {found['surrogate_rank']}, {said(found['surrogate'])}" if "surrogate" in found else "")
+        + ("  for accuracy {}, {} to {}".format(*ends) if (ends := accuracy_of(found)) else "")
     )
+
+
+def accuracy_of(found: Row) -> tuple[int, int, int] | None:
+    """The rank that accuracy asks for, and its interval of 95 %; None where it was not asked for."""
+    ends = [int(found[key]) for key in ACCURACY if found.get(key) is not None]
+    return (ends[0], ends[1], ends[2]) if len(ends) == 3 else None
 
 
 def said(verdict: str) -> str:
@@ -200,9 +208,13 @@ def summary(results: list[tuple[Case, Row]]) -> str:
     silent = sum(found["rank"] != case.rank and found["verdict"] == "CONFIDENT" for case, found in results)
     confident = sum(found["verdict"] == "CONFIDENT" for _, found in results)
     median = statistics.median(float(found["seconds"]) for _, found in results)
+    known = [(case.rank, ends) for case, found in results if (ends := accuracy_of(found))]
+    accurate = sum(truth == rank for truth, (rank, _, _) in known)
+    held = sum(low <= truth <= high for truth, (_, low, high) in known)
     return (
         f"{right} of {len(results)} right, {confident} confident, {silent} wrong without a warning; median "
         f"{median:.1f} s on one core"
+        + (f"; for accuracy {accurate} of {len(known)} right, {held} in its interval" if known else "")
     )
 
 

@@ -67,7 +67,7 @@ def test_without_a_file_rows_are_those_of_the_commit_that_is_checked_out() -> No
         ("short", 48),
         ("issue6", 216),
         ("bijection", 80),
-        ("large", 21),
+        ("large", 36),
         pytest.param("kuramoto", 5, marks=pytest.mark.slow),
     ],
 )
@@ -76,7 +76,7 @@ def test_a_suite_has_its_cases_and_follows_the_commit(suite: str, count: int) ->
     assert len({name_of(case) for case in cases}) == len(cases) == count
     assert cases == cases_of(suite, "abc") != cases_of(suite, "abd")
     ranks = Counter(case.rank for case in cases)
-    assert set(ranks) == {"large": set(range(9, 16)), "kuramoto": {8}}.get(suite, set(range(1, 9)))
+    assert set(ranks) == {"large": set(range(9, 21)), "kuramoto": {8}}.get(suite, set(range(1, 9)))
     assert len(set(ranks.values())) == 1
     lengths = [case.num_samples for case in smallest_first(cases)]
     assert lengths == sorted(lengths)

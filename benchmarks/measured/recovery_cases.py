@@ -309,10 +309,10 @@ def few_rows_of_all_kinds(rng: np.random.Generator) -> list[Case]:
 
 
 def large(rng: np.random.Generator) -> list[Case]:
-    """21 ReLU teachers of rank 9..15 at three noises, 4000 rows; up to 4 more latent coordinates than the rank."""
+    """36 ReLU teachers of rank 9..20 at three noises, 4000 rows; up to 4 more latent coordinates than the rank."""
     found: list[Case] = []
     for noise in NOISES:
-        for rank in range(9, 16):
+        for rank in range(9, 21):
             latent = int(rng.integers(rank, rank + 5))
             found.append(drawn_teacher(rng, rank, noise, latent=latent, num_samples=4000))
     return found
