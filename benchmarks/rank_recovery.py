@@ -93,6 +93,7 @@ pictures   every third drawn from and at 19b1385: 3 of 7 right, all confident (e
            The 20 first of 21 drawn from and at 9b65ca0, with a ring as a start, two to four pieces of work on two
            cores: 17 right, 15 confident, none wrong without a warning; in doubt pendulums 2, 3, 4 (2) and elastic ones
            6 and 5 (6; a third is 6, sure). The second pendulum is 2, in doubt, where its ring is trained longer
+           All 21 drawn from and at b0de46f3: 21 right, 20 confident (one pendulum in doubt), 166 s
 none       the 20 smallest drawn from and at 19b1385: none confident
 flows      drawn from a3c47d0, at 4ff5f94: six Lorenz systems 12, in doubt (confident before), 150 s; four 8, in doubt;
            waves of length 44 16 without a sharp rank (18), 589 s; spiral 2, in doubt

@@ -1,9 +1,12 @@
 """How often a rank that was read like this one was right, on tasks of known rank; a set of ranks that holds the truth.
 
-    log odds of "right" = a + b . features,  b >= 0          set of step s:  {rank},  the hull of all readings,
-                                                              then one rank more on either side at each step
+    log odds of "right" = a + b . features + [confident] c . features,  b, c >= 0
+    set of step s:  {rank}, the hull of all readings, then one rank more on either side at each step
 
-The numbers a, b and the steps by verdict are fitted by `benchmarks/calibration.py` to tasks that people made, and are
+What is read weighs otherwise in a confident answer, which passed every check: of combinations for one target all that
+were told .9 and more without c were right, and of those told .8 to .9 only 12 of 20.
+
+The numbers a, b, c and the steps by verdict are fitted by `benchmarks/calibration.py` to tasks that people made, and are
 as good as these are like the one at hand: both are *estimates*. Nothing is said before enough were measured.
 """
 
@@ -19,7 +22,8 @@ import numpy as np
 
 from isthmus.theory import Verdict
 
-FEATURES = ("confident", "doubtful", "agreement", "sharpness", "margin", "resamples", "rows")
+VERDICTS, READ = ("confident", "doubtful"), ("agreement", "sharpness", "margin", "resamples", "rows")
+FEATURES = (*VERDICTS, *READ, *(f"confident {name}" for name in READ))
 FEW, ENOUGH_ROWS = 16, 240  # rows trained on: the least of the tasks that were measured; from where more change nothing
 MOST_SHARP = 1.0  # sharpness and margin beyond which nothing more is learnt
 ENOUGH_TASKS = 100  # fewer tell nothing: fitted to one suite of 20, another was told .25 where all were right
@@ -55,15 +59,20 @@ class Calibration:
 
 def features(rank: int, verdict: Verdict, readings: Readings) -> dict[str, float]:
     """What the probability is told of an answer, each from 0 to 1, more speaking for the answer."""
-    read = [readings.get(name) for name in CURVES]
-    return {
-        "confident": float(verdict is Verdict.CONFIDENT),
-        "doubtful": float(verdict in {Verdict.CONFIDENT, Verdict.DOUBTFUL}),
-        "agreement": sum(one == rank for one in read) / len(read),
+    curves = [readings.get(name) for name in CURVES]
+    confident = float(verdict is Verdict.CONFIDENT)
+    read = {
+        "agreement": sum(one == rank for one in curves) / len(curves),
         "sharpness": _share(readings.get("sharpness")),
         "margin": _share(readings.get("scree_margin")),
         "resamples": float(readings.get("resample_share") or 0.0),
         "rows": _between(math.log(max(float(readings["rows"] or 0), 1)), math.log(FEW), math.log(ENOUGH_ROWS)),
+    }
+    return {
+        "confident": confident,
+        "doubtful": float(verdict in {Verdict.CONFIDENT, Verdict.DOUBTFUL}),
+        **read,
+        **{f"confident {name}": confident * value for name, value in read.items()},
     }
 
 
