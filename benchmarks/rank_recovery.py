@@ -76,6 +76,10 @@ large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s
            Drawn from and at 55c5b2a, nine of 21, on an EPYC: 9 right, 4 confident (9 and 10), 34 to 470 s; four in
            doubt for the bend of the held-out error alone. Drawn from and at 94a1476, where a fall that ends is a
            bend, seven of 21: 7 right, 5 confident (10 to 13); 12 in doubt, 15 without a sharp rank
+           Drawn up to rank 20 from and at fc30844, 12 of 36: 8 right, 7 confident (9 to 15, 27 to 45 s), 16 right,
+           without a sharp rank; so are 16 for 15 at a noise of 20 %, 18 for 19, 17 and 18 for 20 (251 to 427 s), where
+           .24 to .32 of held-out rows is lost through any number of dimensions; at ridges of 1e-4 and less the two of
+           rank 20 read 19 and 22, their objective 23 and 27
 kuramoto   drawn from 010bf03, on the other Xeon: 5 of 5 right, all confident, median 36.8 s (35.5 to 40.6); the
            surrogate has no sharp rank on any (12 by most readings)
            Drawn from a3c47d0, at 44c0e31, on an EPYC: 5 of 5, all confident, median 56.8 s (one fewer trained long too)
@@ -104,6 +108,9 @@ flows      drawn from a3c47d0, at 4ff5f94: six Lorenz systems 12, in doubt (conf
 classes    at 9857c91, drawn from "ea4c06d", on the other Xeon: 14 of 24 right, none confident, median 26.6 s; at
            ea4c06d 15 of 24; drawn from 4d7ca32, just before it, 19 of 24, 1 confident. Without overlap fewer
            dimensions than the centres lie in may do, which counts as wrong here
+           Drawn from and at fc30844, the seven smallest (1,038 to 1,325 rows): 5 right, none confident, 220 s. For
+           accuracy two are right and three in the interval: through one dimension more than the centres lie in two or
+           three in 100 rows more are told apart, also at three times the ridge, or trained down from more dimensions
 """
 
 import argparse

@@ -6,8 +6,8 @@
 What is read weighs otherwise in a confident answer, which passed every check: of combinations for one target all that
 were told .9 and more without c were right, and of those told .8 to .9 only 12 of 20.
 
-The numbers a, b, c and the steps by verdict are fitted by `benchmarks/calibration.py` to tasks that people made, and are
-as good as these are like the one at hand: both are *estimates*. Nothing is said before enough were measured.
+The numbers a, b, c and the steps by verdict are fitted by `benchmarks/calibration.py` to tasks that people made, and
+are as good as these are like the one at hand: both are *estimates*. Nothing is said before enough were measured.
 """
 
 import json
