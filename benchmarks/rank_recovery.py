@@ -109,8 +109,8 @@ classes    at 9857c91, drawn from "ea4c06d", on the other Xeon: 14 of 24 right, 
            ea4c06d 15 of 24; drawn from 4d7ca32, just before it, 19 of 24, 1 confident. Without overlap fewer
            dimensions than the centres lie in may do, which counts as wrong here
            Drawn from and at fc30844, the seven smallest (1,038 to 1,325 rows): 5 right, none confident, 220 s. For
-           accuracy two are right and three in the interval: through one dimension more than the centres lie in two or
-           three in 100 rows more are told apart, also at three times the ridge, or trained down from more dimensions
+           accuracy two are right and three in the interval: in the four tables whose interval has not the truth one
+           dimension more than the centres lie in tells 4 to 11 of 100 rows more apart
 """
 
 import argparse

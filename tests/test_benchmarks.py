@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import comparison
+import rank_recovery
 from isthmus.errors import DataError
 from measured.recovery_cases import SUITES, cases_of, name_of, smallest_first
 from measured.rows import Rows, head
@@ -83,6 +84,22 @@ def test_a_suite_has_its_cases_and_follows_the_commit(suite: str, count: int) ->
     task = min(cases, key=lambda c: c.num_samples).task()
     assert task.true_rank in ranks
     assert len(task.x) == min(lengths)
+
+
+def test_what_accuracy_asks_for_is_counted_where_it_was_asked() -> None:
+    case, other = cases_of("classes", "abc")[:2]
+    found = {"rank": case.rank, "verdict": "DOUBTFUL", "seconds": 1.0}
+    asked = found | {
+        "accuracy_rank": case.rank + 1,
+        "accuracy_rank_low": case.rank,
+        "accuracy_rank_high": case.rank + 1,
+    }
+    assert rank_recovery.accuracy_of(found) is None
+    assert rank_recovery.accuracy_of(asked) == (case.rank + 1, case.rank, case.rank + 1)
+    assert "for accuracy" not in rank_recovery.summary([(case, found)])
+    far = asked | {"accuracy_rank_low": case.rank + 1}
+    told = rank_recovery.summary([(case, asked), (case, far), (other, found)])
+    assert told.endswith("; for accuracy 0 of 2 right, 1 in its interval")
 
 
 def test_the_suites_are_those_of_the_command() -> None:
