@@ -1,14 +1,13 @@
 """How probabilities are judged: by suites that nothing was fitted to, and what is said of them is what is drawn."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import calibration
-from calibration import TABLE, LeftOut, Line, bins_of, calibration_error, drawn, left_out, together
+from calibration import TABLE, Line, bins_of, calibration_error, diagram, left_out, together
 
 KIND = "rank, autoencoding"
 
@@ -50,24 +49,22 @@ def test_the_error_is_that_of_chance_where_odds_are_right_and_their_distance_whe
     assert sum(int(here.sum()) for _, _, here in bins_of(p)) == len(p)
 
 
-def test_the_picture_has_a_point_and_an_interval_for_each_bin(tasks: list[Line], tmp_path: Path) -> None:
+def test_the_picture_has_the_share_and_its_interval_of_each_bin(tasks: list[Line]) -> None:
     parts = left_out(tasks)
-    first, again, other = tmp_path / "a.svg", tmp_path / "b.svg", tmp_path / "c.svg"
-    drawn({KIND: parts}, first)
-    drawn({KIND: parts}, again)
-    assert first.read_bytes() == again.read_bytes()
-    drawn({KIND: [wrong(part) for part in parts]}, other)
-    assert other.read_bytes() != first.read_bytes()
-    lines = first.read_text().count('<g id="line2d_')
-    drawn({KIND: parts, "rank, regression": parts}, again)
-    bins = len(bins_of(together(parts)[0]))
-    assert again.read_text().count('<g id="line2d_') == 2 * lines
-    assert lines >= 1 + 2 * bins
-
-
-def wrong(part: LeftOut) -> LeftOut:
-    """With all that was right wrong."""
-    return replace(part, right=1 - part.right)
+    p, right = together(parts)
+    figure = diagram({KIND: parts, "rank, regression": [replace(part, right=1 - part.right) for part in parts]})
+    for ax, shares in zip(figure.axes, (right, 1 - right), strict=True):
+        lines = {name: [line for line in ax.get_lines() if line.get_label() == name] for name in ("share", "interval")}
+        points = [np.ravel(line.get_xydata()) for line in lines["share"]]
+        bins = [here for _, _, here in bins_of(p)]
+        assert np.allclose(points, [(p[here].mean(), shares[here].mean()) for here in bins])
+        for line, (told, share) in zip(lines["interval"], points, strict=True):
+            x, ends = np.asarray(line.get_xydata()).T
+            assert np.allclose(x, told)
+            assert 0 <= ends[0] <= share <= ends[1] <= 1
+            assert ends[1] - ends[0] > 0.05, "of so few tasks no share is known closely"
+        assert [text.get_text() for text in ax.texts] == [str(int(here.sum())) for here in bins]
+    assert "error" in figure.axes[0].get_title()
 
 
 def test_every_kind_that_is_judged_has_a_name_to_draw_it_by() -> None:

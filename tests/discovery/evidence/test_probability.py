@@ -30,10 +30,11 @@ def test_all_features_lie_between_0_and_1_and_follow_the_readings() -> None:
     assert tuple(found) == FEATURES
     assert found == {
         "confident": 0.0, "doubtful": 1.0, "agreement": pytest.approx(2 / 3), "sharpness": 0.2, "margin": 1.0,
-        "resamples": 0.7, "rows": 1.0, **dict.fromkeys(FEATURES[7:], 0.0),
+        "resamples": 0.7, "rows": 1.0, **{f"confident {name}": 0.0 for name in probability.READ},
     }  # fmt: skip
-    sure = list(features(3, Verdict.CONFIDENT, READ).values())
-    assert sure[7:] == sure[2:7] != [0.0] * 5
+    sure = features(3, Verdict.CONFIDENT, READ)
+    assert all(sure[f"confident {name}"] == sure[name] for name in probability.READ)
+    assert sure["agreement"] == found["agreement"] > 0
     extreme = features(3, Verdict.CONFIDENT, {"sharpness": 99.0, "scree_margin": -1.0, "rows": 16})
     assert (extreme["sharpness"], extreme["margin"], extreme["agreement"], extreme["rows"]) == (1.0, 0.0, 0.0, 0.0)
     assert 0.4 < features(3, Verdict.CONFIDENT, READ | {"rows": 62})["rows"] < 0.6
