@@ -38,7 +38,8 @@ M11 twisted band 3 for 2), M13b spiral 2 for 1, and, without a depth path, M8 24
 with no sharp rank (61 to 213 s).
 
 At 238c1f3 M13b is 1 (153 s) and M5a 2, both doubtful, by maps of the rows that are trained on, and Mn2 24, doubtful;
-Mn1 has been 18, doubtful, before. So by the last of each 21 of the 24 are right; M5b, M8 and M11 are not.
+Mn1 has been 18, doubtful, before. At fc30844 M11 is 2, doubtful (175 s), the swiss roll 2 and the helix 1, confident
+(106 and 89 s), the torus 3, doubtful (217 s). So by the last of each 22 of the 24 are right; M5b and M8 are not.
 """
 
 import argparse
