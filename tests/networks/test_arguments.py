@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import pytest
@@ -98,6 +98,13 @@ def test_what_stands_in_the_place_of_a_network_is_refused_with_what_to_give(call
     value, message = INSTEAD[what]
     with own_shape_checks(), pytest.raises(TypeError, match=message):
         OF_NETWORKS[call](value)
+
+
+@pytest.mark.parametrize("call", FOREIGN)
+def test_what_takes_any_module_says_that_it_takes_an_exported_program(call: str) -> None:
+    doors = {"path": representation_path, "arrows": reconstruction_arrows, "Monitor": isthmus.Monitor.__init__}
+    hints = get_type_hints(doors.get(call) or getattr(isthmus, call))
+    assert set(get_args(hints["module"])) == {nn.Module, torch.export.ExportedProgram}
 
 
 @pytest.mark.slow  # to export takes seconds

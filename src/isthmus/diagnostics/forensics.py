@@ -14,6 +14,7 @@ import torch
 import xarray as xr
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
+from torch.export import ExportedProgram
 from torch.nn.modules.batchnorm import _BatchNorm  # pyright: ignore[reportPrivateUsage] - of one and more axes
 
 from isthmus.diagnostics.evaluation import record
@@ -68,7 +69,9 @@ class Forensics:
 
 
 @with_gradients
-def forensics(module: nn.Module, x: Inputs, y: Tensor, *, loss: str | Loss | LossOf | None = None) -> Forensics:
+def forensics(
+    module: nn.Module | ExportedProgram, x: Inputs, y: Tensor, *, loss: str | Loss | LossOf | None = None
+) -> Forensics:
     """The ridge that a network was trained with, whether training had ended, and how far its classes have collapsed.
 
     Where loss + ridge * penalty is stationary, each parameter W has  dloss/dW + ridge dpenalty/dW = 0:
@@ -76,9 +79,10 @@ def forensics(module: nn.Module, x: Inputs, y: Tensor, *, loss: str | Loss | Los
         ridge = -<dloss/dW, dpenalty/dW> / |dpenalty/dW|^2,   dpenalty/dW = 2 W unless the module has its own penalty()
 
     Args:
-        module: as it was at the end of its training; looked at in evaluation mode, and left as it was. Batch norms
-            normalise all rows as one batch, as where all were trained on at once, or by their running statistics, as
-            where these were frozen: whichever leaves the smaller residual (the latter where no such batch fits).
+        module: or an exported program, as it was at the end of its training; looked at in evaluation mode, and left as
+            it was. Batch norms normalise all rows as one batch, as where all were trained on at once, or by their
+            running statistics, as where these were frozen: whichever leaves the smaller residual (the latter where no
+            such batch fits).
         x: the samples that it was trained on, as `diagnose` takes them.
         y: their targets; whole numbers are classes.
         loss: of the training, by name or as an object, in the house's units: summed over outputs, averaged over

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor, nn
+from torch.export import ExportedProgram
 
 from isthmus.diagnostics.evaluation import evaluate
 from isthmus.diagnostics.gaps import gap_integer
@@ -55,7 +56,7 @@ class Monitor:
     of random numbers are left as they were; forward hooks of your own run with every record.
 
     Args:
-        module: the one that is trained.
+        module: the one that is trained, or an exported program.
         x: samples as for `diagnose`, of which the first `num_samples` are used.
         every: steps between two records, at least 1.
         num_samples: at least 2; the gap of a layer cannot be more than one less.
@@ -74,7 +75,7 @@ class Monitor:
 
     def __init__(
         self,
-        module: nn.Module,
+        module: nn.Module | ExportedProgram,
         x: Inputs,
         *,
         every: int = 100,

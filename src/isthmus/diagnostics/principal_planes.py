@@ -7,6 +7,7 @@ import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor, nn
+from torch.export import ExportedProgram
 
 from isthmus.diagnostics.evaluation import evaluate
 from isthmus.diagnostics.listener import Listener, Reading
@@ -31,14 +32,14 @@ class _Activations(Listener):
             self.rows.append(activation.reshape(self.num, -1).double().clone())
 
 
-def representation_path(module: nn.Module, x: Inputs) -> xr.Dataset:
+def representation_path(module: nn.Module | ExportedProgram, x: Inputs) -> xr.Dataset:
     """Where every sample is after each layer, in two principal components.
 
     Layers of the same width share the components of all their centred activations together, so that a stream can be
     followed from layer to layer; a layer of another width than the layer before starts components of its own.
 
     Args:
-        module: any module; evaluated in evaluation mode, and left as it was.
+        module: any module, or an exported program; evaluated in evaluation mode, and left as it was.
         x: samples, as for `diagnose`.
 
     Returns:
@@ -71,7 +72,7 @@ def representation_path(module: nn.Module, x: Inputs) -> xr.Dataset:
     )
 
 
-def reconstruction_arrows(module: nn.Module, x: Inputs) -> xr.Dataset:
+def reconstruction_arrows(module: nn.Module | ExportedProgram, x: Inputs) -> xr.Dataset:
     """Samples and what an autoencoder makes of them, both in the two principal components of the samples.
 
     Args:
