@@ -38,6 +38,7 @@ class RankOneStart:
         num_samples: points of the curve.
         ridge: of the training.
         evaluations: gradients.
+        seed: of the weights that are added; it decides which minimum near rank 1 the training ends in.
     """
 
     depth: int
@@ -45,10 +46,11 @@ class RankOneStart:
     num_samples: int
     ridge: float
     evaluations: int
+    seed: int = 0
 
     def part(self) -> Part:
         """What `measured` says of it, and its `defect`."""
-        return Part("curve from rank one", {**asdict(self), "knots": KNOTS, "seed": 0}, partial(_trained, self))
+        return Part("curve from rank one", {**asdict(self), "knots": KNOTS}, partial(_trained, self))
 
 
 def _trained(case: RankOneStart, checkpoint: Path, hear: Hear) -> xr.Dataset:
@@ -57,7 +59,9 @@ def _trained(case: RankOneStart, checkpoint: Path, hear: Hear) -> xr.Dataset:
     x = torch.from_numpy(made.x)
     along = torch.from_numpy(made.latent)[:, 0].argsort()
     knots = x[along[torch.linspace(0, len(x) - 1, KNOTS, dtype=torch.float64).round().long()]]
-    network = widened(rank_one_interpolator(knots, knots, depth=case.depth).network, case.width, noise=ADDED)
+    network = widened(
+        rank_one_interpolator(knots, knots, depth=case.depth).network, case.width, noise=ADDED, seed=case.seed
+    )
     result = fit(
         network, x, x, ridge=case.ridge, solver=LBFGS(case.evaluations), checkpoint=checkpoint, callback=hear
     )  # fmt: skip
