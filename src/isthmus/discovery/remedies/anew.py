@@ -96,7 +96,7 @@ class MoreRows(Remedy):
 
     @staticmethod
     def _times(case: Case) -> float:
-        return min(MORE_ROWS, len(case.sample.taken) / len(case.sample.held))
+        return min(float(MORE_ROWS), len(case.sample.taken) / len(case.sample.held))
 
 
 class SmallerRidges(Remedy):
