@@ -8,7 +8,6 @@ from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from torch.export import ExportedProgram
 
 from isthmus.diagnostics.budget import LARGEST_BATCH
 from isthmus.diagnostics.derivatives import GradientsStop
@@ -24,7 +23,7 @@ from isthmus.diagnostics.streaming import Stream, is_stream, rank_without_jacobi
 from isthmus.diagnostics.whole_table import fewest_numbers, gaps_in, uncut, whole_table
 from isthmus.diagnostics.with_derivatives import Given, with_derivatives
 from isthmus.errors import DataError
-from isthmus.networks.arguments import check_ridge, module_argument
+from isthmus.networks.arguments import AnyModule, check_ridge, module_argument
 from isthmus.networks.devices import device_argument, made_on_cpu, on_device, with_gradients
 from isthmus.networks.network import penalised
 from isthmus.tasks.foreign import check_row_labels
@@ -40,7 +39,7 @@ SMALL_MODULE = 50_000  # parameters below which derivatives are always taken
 @made_on_cpu
 @with_gradients
 def diagnose(
-    module: nn.Module | ExportedProgram,
+    module: AnyModule,
     x: Inputs | Iterable[object],
     y: Tensor | None = None,
     *,

@@ -14,7 +14,6 @@ import torch
 import xarray as xr
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, get_gradient_edge
-from torch.export import ExportedProgram
 from torch.nn.modules.batchnorm import _BatchNorm  # pyright: ignore[reportPrivateUsage] - of one and more axes
 
 from isthmus.diagnostics.evaluation import record
@@ -25,7 +24,7 @@ from isthmus.diagnostics.replica import undisturbed
 from isthmus.diagnostics.samples import Inputs, Samples, row_ranges
 from isthmus.diagnostics.session import DiagnosisSession, open_session
 from isthmus.errors import DataError, ShapeError
-from isthmus.networks.arguments import module_argument, tensor_argument
+from isthmus.networks.arguments import AnyModule, module_argument, tensor_argument
 from isthmus.networks.devices import with_gradients
 from isthmus.networks.network import penalised, penalty_of
 from isthmus.tasks.foreign import check_row_labels
@@ -69,9 +68,7 @@ class Forensics:
 
 
 @with_gradients
-def forensics(
-    module: nn.Module | ExportedProgram, x: Inputs, y: Tensor, *, loss: str | Loss | LossOf | None = None
-) -> Forensics:
+def forensics(module: AnyModule, x: Inputs, y: Tensor, *, loss: str | Loss | LossOf | None = None) -> Forensics:
     """The ridge that a network was trained with, whether training had ended, and how far its classes have collapsed.
 
     Where loss + ridge * penalty is stationary, each parameter W has  dloss/dW + ridge dpenalty/dW = 0:
@@ -79,10 +76,9 @@ def forensics(
         ridge = -<dloss/dW, dpenalty/dW> / |dpenalty/dW|^2,   dpenalty/dW = 2 W unless the module has its own penalty()
 
     Args:
-        module: or an exported program, as it was at the end of its training; looked at in evaluation mode, and left as
-            it was. Batch norms normalise all rows as one batch, as where all were trained on at once, or by their
-            running statistics, as where these were frozen: whichever leaves the smaller residual (the latter where no
-            such batch fits).
+        module: or exported program, at the end of its training; in evaluation mode, and left as it was. Batch norms
+            normalise all rows as one batch, as where all were trained on at once, or by their running statistics, as
+            where these were frozen: whichever leaves the smaller residual (the latter where no such batch fits).
         x: the samples that it was trained on, as `diagnose` takes them.
         y: their targets; whole numbers are classes.
         loss: of the training, by name or as an object, in the house's units: summed over outputs, averaged over

@@ -12,8 +12,7 @@ from numbers import Integral
 import numpy as np
 import torch
 import xarray as xr
-from torch import Tensor, nn
-from torch.export import ExportedProgram
+from torch import Tensor
 
 from isthmus.diagnostics.evaluation import evaluate
 from isthmus.diagnostics.gaps import gap_integer
@@ -24,7 +23,7 @@ from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.replica import lent
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.errors import DataError, IsthmusError
-from isthmus.networks.arguments import module_argument
+from isthmus.networks.arguments import AnyModule, module_argument
 from isthmus.networks.devices import device_of
 from isthmus.theory.inputs import Real
 from isthmus.theory.spectra import participation_ratio
@@ -75,7 +74,7 @@ class Monitor:
 
     def __init__(
         self,
-        module: nn.Module | ExportedProgram,
+        module: AnyModule,
         x: Inputs,
         *,
         every: int = 100,

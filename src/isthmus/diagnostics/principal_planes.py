@@ -6,8 +6,7 @@ The pictures: `plots.representation_path`, `plots.autoencoder_arrows`. The table
 import numpy as np
 import torch
 import xarray as xr
-from torch import Tensor, nn
-from torch.export import ExportedProgram
+from torch import Tensor
 
 from isthmus.diagnostics.evaluation import evaluate
 from isthmus.diagnostics.listener import Listener, Reading
@@ -15,7 +14,7 @@ from isthmus.diagnostics.module_names import Names
 from isthmus.diagnostics.replica import replica_of, undisturbed
 from isthmus.diagnostics.samples import Inputs, Samples
 from isthmus.errors import DataError, ShapeError
-from isthmus.networks.arguments import answer_of, module_argument
+from isthmus.networks.arguments import AnyModule, answer_of, module_argument
 
 
 class _Activations(Listener):
@@ -32,7 +31,7 @@ class _Activations(Listener):
             self.rows.append(activation.reshape(self.num, -1).double().clone())
 
 
-def representation_path(module: nn.Module | ExportedProgram, x: Inputs) -> xr.Dataset:
+def representation_path(module: AnyModule, x: Inputs) -> xr.Dataset:
     """Where every sample is after each layer, in two principal components.
 
     Layers of the same width share the components of all their centred activations together, so that a stream can be
@@ -72,11 +71,11 @@ def representation_path(module: nn.Module | ExportedProgram, x: Inputs) -> xr.Da
     )
 
 
-def reconstruction_arrows(module: nn.Module | ExportedProgram, x: Inputs) -> xr.Dataset:
+def reconstruction_arrows(module: AnyModule, x: Inputs) -> xr.Dataset:
     """Samples and what an autoencoder makes of them, both in the two principal components of the samples.
 
     Args:
-        module: gives an output of the shape of its input; evaluated in evaluation mode, and left as it was.
+        module: or exported program, with an output of its input's shape; in evaluation mode, and left as it was.
         x: samples as rows, images as rows of pixels. With two columns these themselves are the plane.
 
     Returns:

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias, overload
 
 import torch
 from torch import Tensor, nn
-from torch.export import ExportedProgram
 from torch.utils.data import DataLoader, Dataset
 
 from isthmus.diagnostics.replica import undisturbed
@@ -18,7 +17,7 @@ from isthmus.discovery.factors import Factorisation, dimensions_of, fewest_coord
 from isthmus.discovery.unseen_rows import told_by_unseen_rows
 from isthmus.errors import ShapeError
 from isthmus.networks import FullyConnected, walk
-from isthmus.networks.arguments import module_argument, whole_argument
+from isthmus.networks.arguments import AnyModule, module_argument, whole_argument
 from isthmus.networks.departures import departure
 from isthmus.networks.devices import made_on_cpu
 from isthmus.networks.residual_rewriting import as_fully_connected, stream_departure
@@ -37,14 +36,14 @@ def factorise(
 
 @overload
 def factorise(
-    module: nn.Module | ExportedProgram, x: Samples, rank: int | None = None, *, layer: int | str | None = None,
+    module: AnyModule, x: Samples, rank: int | None = None, *, layer: int | str | None = None,
     heldout: Tensor | None = None,
 ) -> Factorisation[nn.Module]: ...  # fmt: skip
 
 
 @made_on_cpu
 def factorise(
-    module: nn.Module | ExportedProgram, x: Samples, rank: int | None = None, *, layer: int | str | None = None,
+    module: AnyModule, x: Samples, rank: int | None = None, *, layer: int | str | None = None,
     heldout: Tensor | None = None,
 ) -> Factorisation[FullyConnected] | Factorisation[nn.Module]:  # fmt: skip
     """Cut a network at a layer, through the principal subspace of its centred pre-activations.

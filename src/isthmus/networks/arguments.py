@@ -8,6 +8,7 @@ import operator
 from collections.abc import Iterable, Mapping
 from numbers import Integral
 from pathlib import PurePath
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -18,6 +19,7 @@ from torch.utils import _pytree
 
 from isthmus.errors import DataError
 
+AnyModule: TypeAlias = nn.Module | ExportedProgram  # what is read layer by layer
 LARGEST_SEED = 2**63 - 1
 _WRAPPERS = (nn.DataParallel, nn.parallel.DistributedDataParallel)
 _HOLDERS = ("model", "module", "network", "net")  # what trainers, pipelines and estimators call theirs

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.export import ExportedProgram
 from torch.utils.data import DataLoader, Dataset
 
 from isthmus.diagnostics.replica import undisturbed
@@ -24,7 +23,7 @@ from isthmus.discovery.chains.proofs import Proved, attempts, proved
 from isthmus.discovery.chains.rows import drawn, spacing, three_parts
 from isthmus.discovery.chains.running_cost import TimedPasses, flops, num_parameters, race
 from isthmus.discovery.chains.sites import has_sites, refusals
-from isthmus.networks.arguments import module_argument, positive_argument
+from isthmus.networks.arguments import AnyModule, module_argument, positive_argument
 from isthmus.networks.copies import copied_module
 from isthmus.networks.devices import made_on_cpu, with_gradients
 from isthmus.networks.opening import chain_or_parts
@@ -84,7 +83,7 @@ class Compression(Shown):
 @made_on_cpu
 @with_gradients
 def compress(
-    module: nn.Module | ExportedProgram,
+    module: AnyModule,
     x: Tensor | DataLoader[Any] | Dataset[Any],
     *,
     tolerance: float,
