@@ -62,8 +62,9 @@ test-matrix:
 	|| failed="$$failed $$file"; done; \
 	test -z "$$failed" || { echo "test-matrix: failed under$$failed"; exit 1; }
 
+# hours of tests: those of one file go to all workers, as one breaks a hundred thousand files of every format
 test-slow: $(STAMP)
-	CHECK_TYPES=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow
+	CHECK_TYPES=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m slow
 
 check: $(STAMP)
 	$(BIN)/ruff format --check src tests benchmarks examples docs
