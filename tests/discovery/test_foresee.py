@@ -1,11 +1,19 @@
 """What a discovery would take; how near it comes over sizes: benchmarks/scaling.py."""
 
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from isthmus import Discovery, Forecast, Limits, discover, foresee, tasks
+from isthmus.discovery.foresee import timed
+from isthmus.discovery.kinds import family_of
+from isthmus.discovery.kinds.family import Family
+from isthmus.discovery.settings import Settings
+from isthmus.errors import DataError
+from minima import noise_problem
 
 FEW = Limits(evaluations=60)
 
@@ -72,9 +80,49 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
+def test_what_the_memory_cannot_hold_is_refused_as_the_discovery_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    task = small_teacher()
+    monkeypatch.setenv("ISTHMUS_MEMORY", "6M")
+    for call in (foresee, discover):
+        with pytest.raises(DataError, match=r"discover: 200 rows, 6 inputs and 3 outputs: needs .*; it may take 6 MiB"):
+            call(task.x, task.y, limits=FEW, workers=1)
+    monkeypatch.setenv("ISTHMUS_MEMORY", "2M")
+    for call in (foresee, discover):
+        with pytest.raises(DataError, match=r"discover: the default depth: needs .* Take a smaller depth"):
+            call(task.x, task.y, limits=FEW, workers=1)
+
+
+@pytest.mark.parametrize(
+    ("network", "text"),
+    [
+        (None, ": 6 64 64 64 24 24 24 24 64 64 64 3"),
+        ("leaky", "18 weight matrices: 16 of 24 x 25, 1 of 24 x 6, 1 of 3 x 24"),
+        ("resnet", "18 weight matrices: 1 of 24 x 6, 1 of 3 x 24, 16 of 24 x 24"),
+    ],
+)
+def test_the_sizes_of_every_kind_of_network_are_told(network: str | None, text: str) -> None:
+    task = small_teacher()
+    told = foresee(task.x, task.y, network=network, limits=FEW, starts=1, ridge=1e-2)
+    assert text in dict(told.lines)["networks"]
+
+
+def test_one_slow_reading_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is multiplied by dozens: a machine that stalled for half a second once added a minute."""
+    measured, stalls = Family[Any].measured, [0.5, 0.0]
+
+    def stalled(self: Family[Any], *arguments: Any, **named: Any) -> object:
+        time.sleep(stalls.pop(0))
+        return measured(self, *arguments, **named)
+
+    monkeypatch.setattr(Family, "measured", stalled)
+    _, reading = timed(family_of(noise_problem(6, 2), Settings().scaled_to(20)))
+    assert 0 < reading < 0.5
+    assert not stalls
+
+
 def test_an_unknown_option_is_refused() -> None:
     task = small_teacher()
-    with pytest.raises(TypeError, match="unexpected keyword argument 'row'"):
+    with pytest.raises(TypeError, match=r"foresee\(row=...\): no option of this name"):
         foresee(task.x, task.y, row=3)
     with pytest.raises(ValueError, match="needs one of quick, default, thorough"):
         foresee(task.x, task.y, effort="much")

@@ -1,5 +1,7 @@
 """Parts are computed once, in whatever process, to the same bits; what fails in a worker is said."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -82,6 +84,17 @@ def test_a_worker_that_is_killed_is_heard_of(tmp_path: Path) -> None:
     with pytest.raises(SweepError, match="dying.*ended with code -9"):
         workshop(tmp_path, 2).parts([dying(), *trainings(2)])
     assert len(workshop(tmp_path, 0).parts(trainings(2))) == 2
+
+
+def test_an_executor_that_is_ended_under_the_parts_is_said(tmp_path: Path) -> None:
+    """Its futures are cancelled, which `concurrent.futures.as_completed` waits for without end."""
+    ended = threading.Event()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(ended.wait)
+        threading.Timer(0.3, threads.shutdown, kwargs={"wait": False, "cancel_futures": True}).start()
+        with pytest.raises(SweepError, match="its executor was ended\nThe same command tries it again"):
+            Workshop(tmp_path, EngineChoice(), executor=threads).parts(trainings(2))
+        ended.set()
 
 
 def test_the_id_of_a_part_follows_its_settings() -> None:

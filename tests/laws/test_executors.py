@@ -1,13 +1,14 @@
 """A discovery gives the same bits whatever computes its units, however many at once, and whoever is killed."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from pathlib import Path
@@ -23,6 +24,7 @@ from figure_parts import raising, trainings
 from isthmus import Discovery, FullyConnected, Limits, discover
 from isthmus.errors import ProcessLost, SweepError
 from isthmus.figures import Workshop
+from isthmus.processes import pool
 from isthmus.processes.pool import Processes, nursery
 from isthmus.sweeps.engine_choice import EngineChoice
 from isthmus.tasks import teacher
@@ -99,6 +101,35 @@ def test_several_starts_are_the_same_in_threads_and_in_an_executor(two_processes
     assert starts.best == usual.best
     assert [r.objective for r in starts.results] == [r.objective for r in usual.results]
     assert len(set(weights)) == len(weights), "the comparison is dead"
+
+
+@pytest.mark.parametrize("executor", ["threads", "processes"])
+def test_several_starts_take_the_words_that_a_discovery_takes(executor: str) -> None:
+    assert several(executor=executor, workers=2)[1] == several(workers=1)[1]
+
+
+def test_an_executor_that_cannot_train_several_starts_is_said() -> None:
+    with pytest.raises(ValueError, match=r"fit_several\(executor='fibres'\): needs one of 'threads', 'processes'"):
+        several(executor="fibres")
+    with ThreadPoolExecutor(1) as threads:
+        threads.shutdown()
+        with pytest.raises(ProcessLost, match=r"fit_several: the executor was ended.*Give one that can"):
+            several(executor=threads)
+    with ThreadPoolExecutor(1) as busy:
+        ended = threading.Event()
+        busy.submit(ended.wait)
+        threading.Timer(0.3, busy.shutdown, kwargs={"wait": False, "cancel_futures": True}).start()
+        with pytest.raises(ProcessLost, match="CancelledError"):
+            several(executor=busy)
+        ended.set()
+
+
+def test_processes_that_were_asked_for_and_cannot_begin_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "_NURSERIES", [])
+    monkeypatch.setattr(pool.sys, "executable", shutil.which("true"))
+    pool.nursery()._process.wait(timeout=20)  # pyright: ignore[reportPrivateUsage]
+    with pytest.raises(ProcessLost, match="ended while it began"):
+        found(executor="processes", workers=2)
 
 
 @pytest.mark.slow

@@ -10,7 +10,19 @@ import pytest
 import torch
 from torch import nn
 
-from isthmus import FullyConnected, LeakyResNet, Limits, ResNet, compress, diagnose, discover, factorise, fit, forensics
+from isthmus import (
+    FullyConnected,
+    LeakyResNet,
+    Limits,
+    ResNet,
+    compress,
+    diagnose,
+    discover,
+    factorise,
+    fit,
+    forensics,
+    foresee,
+)
 from isthmus.errors import DataError
 from isthmus.networks.devices import made_on_cpu
 from isthmus.training import fit_several
@@ -53,6 +65,11 @@ def found(_: FullyConnected, **arguments: Any) -> object:
     return numbers(asked.network), asked.predict(X).tobytes(), asked.interval.lower
 
 
+def foretold(_: FullyConnected) -> object:
+    told = foresee(X, Y, ridge=1e-2, starts=1, effort="quick", limits=FEW)
+    return told.shapes, told.evaluations, told.memory
+
+
 def constant(_: FullyConnected) -> object:
     return numbers(discover(X, np.ones((60, 1))).network)
 
@@ -81,7 +98,16 @@ def read(net: FullyConnected) -> object:
     return table.layers.to_dict()["data_vars"].keys(), repr(table.rank)
 
 
-CALLS: list[Callable[[FullyConnected], object]] = [trained_one, trained_two, found, constant, compressed, cut, read]
+CALLS: list[Callable[[FullyConnected], object]] = [
+    trained_one,
+    trained_two,
+    found,
+    foretold,
+    constant,
+    compressed,
+    cut,
+    read,
+]
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -171,6 +171,16 @@ def test_a_system_without_room_for_a_process_is_told_from_one_with_it(
     pool.let_go()
 
 
+@pytest.mark.slow
+def test_places_of_modules_that_are_no_words_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Scripts put paths there, which Python itself passes over."""
+    monkeypatch.setattr(pool, "_NURSERIES", [])
+    monkeypatch.setattr(sys, "path", [*sys.path, tmp_path, b"here"])
+    with Processes(1) as processes:
+        assert processes.submit(os.getpid).result() != os.getpid()
+    pool.nursery().close()
+
+
 def test_what_cannot_begin_is_begun_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """An interpreter that is another program ends at once; each call had begun it again."""
     monkeypatch.setattr(pool, "_NURSERIES", [])
@@ -179,7 +189,8 @@ def test_what_cannot_begin_is_begun_once(monkeypatch: pytest.MonkeyPatch) -> Non
         until = time.monotonic() + 20
         while pool._NURSERIES[-1].is_alive() and time.monotonic() < until:  # pyright: ignore[reportPrivateUsage]
             time.sleep(0.01)
-        assert not processes.is_ready()
-        assert not processes.is_ready()
+        for _ in range(2):
+            with pytest.raises(BrokenExecutor, match="ended while it began"):
+                processes.is_ready()
     assert not pool.is_begun()
     assert len(pool._NURSERIES) == 1  # pyright: ignore[reportPrivateUsage]

@@ -22,11 +22,11 @@ from isthmus.discovery.kinds import family_class, kind_of
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.request import Request
 from isthmus.discovery.settings import CONNECTED, Settings, start_kinds, with_sides
-from isthmus.discovery.work.elsewhere import executor_argument
 from isthmus.discovery.work.unit import ProgressListener, silent
 from isthmus.errors import DataError
 from isthmus.networks.arguments import check_fits, seed_argument
 from isthmus.networks.devices import CPU, device_argument
+from isthmus.processes.pool import executor_argument
 from isthmus.tasks.foreign import check_row_labels
 from isthmus.tasks.input_columns import InputColumn
 from isthmus.tasks.memory import check_memory
@@ -79,7 +79,7 @@ class Asked:
         Raises:
             ValueError: says which argument. TypeError: `progress` cannot be called.
         """
-        if self.workers is not None and not (isinstance(self.workers, Integral) and self.workers >= 1):
+        if self.workers is not None and not (_is_whole(self.workers) and self.workers >= 1):
             raise ValueError(
                 f"discover(workers={str(self.workers)[:40]}): needs a whole number of at least one, or None for one on "
                 "each core."
@@ -132,7 +132,7 @@ class Asked:
             progress=self.progress or silent, control=self.control, depth_path=self.depth_path, workers=self.workers,
             beside=ranks_beside(settings.rank_kind, data) if self.ranks else (), starts=self.starts,
             effort=Effort(self.effort), rescale=scaling is Scaling.AUTO, began=began,
-            executor=executor_argument(self.executor),
+            executor=executor_argument(self.executor, "discover"),
             device=device_argument(self.device, f"discover(device={str(self.device)!r})") or CPU,
         )  # fmt: skip
 
@@ -220,22 +220,27 @@ def adapted_settings(
         DataError: more starts or layers than the memory can hold.
     """
     for name, count in (("depth", depth), ("starts", starts)):
-        if count is not None and not isinstance(count, Integral):
+        if count is not None and not _is_whole(count):
             raise ValueError(f"discover({name}={str(count)[:40]}): needs a whole number, or None for the default.")
     limits = limits_argument(limits, "discover", heeds=("seconds", "evaluations"))
     if ridge is not None:
         settings = replace(settings, ridges=_ridges(ridge))
-    if starts is not None and (isinstance(starts, bool) or starts < 1):
+    if starts is not None and starts < 1:
         raise ValueError(f"discover(starts={starts}): needs at least one start.")
     if starts is not None:
         check_memory(min(starts, MOST) * BYTES_OF_START, f"discover(starts={str(starts)[:40]})", instead="Take fewer")
         settings = replace(settings, starts=start_kinds(settings.rank_kind, starts))
     kind = family_class(settings.network)
     settings = kind.adapted(settings, depth)
-    check_memory(
-        min(kind.num_layers(settings), MOST) * BYTES_OF_LAYER, f"discover(depth={str(depth)[:40]})", instead="Take less"
-    )
+    layers = kind.num_layers(settings)
+    what = "discover: the default depth" if depth is None else f"discover(depth={str(depth)[:40]})"
+    check_memory(min(layers, MOST) * BYTES_OF_LAYER, what, instead="Take a smaller depth")
     return settings if limits.evaluations is None else settings.scaled_to(limits.evaluations)
+
+
+def _is_whole(count: object) -> bool:
+    """Whether it counts something: True and False do not."""
+    return isinstance(count, Integral) and not isinstance(count, bool)
 
 
 def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:
@@ -266,6 +271,6 @@ def rows_argument(rows: int | None, num_columns: int) -> int:
     """
     if rows is None:
         return max(ROWS_ENOUGH, ROWS_FOR_EACH * num_columns)
-    if not isinstance(rows, Integral) or rows < LEAST_ROWS:
+    if not _is_whole(rows) or rows < LEAST_ROWS:
         raise ValueError(f"discover(rows={str(rows)[:40]}): needs a whole number of at least {LEAST_ROWS}, or None.")
     return int(rows)

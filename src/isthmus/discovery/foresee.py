@@ -5,8 +5,12 @@ How many gradients a search plans: `kinds.family.Foresight`. Memory: `work.searc
 """
 
 import dataclasses
+import math
 import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -18,9 +22,9 @@ from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.request import Request, foreseen
 from isthmus.discovery.settings import StartKind
 from isthmus.discovery.work.elsewhere import units_at_once
-from isthmus.discovery.work.search_memory import Foresight, search_memory
+from isthmus.discovery.work.search_memory import Foresight, announce_memory
 from isthmus.discovery.work.unit import Session
-from isthmus.networks.devices import CPU, made_on_cpu
+from isthmus.networks.devices import CPU, made_on_cpu, with_gradients
 from isthmus.tasks.arrays import counted
 from isthmus.tasks.memory import in_words
 from isthmus.training import FitEvent
@@ -70,20 +74,20 @@ class Forecast:
         """It in one line."""
         doubts = f", with doubts up to {_duration(self.seconds + self.seconds_of_doubts)}"
         more = doubts if self.seconds_of_doubts else ""
-        return f"About {_duration(self.seconds)}{more}; about {in_words(self.memory)} of memory."
+        return (
+            f"About {_duration(self.seconds)}{more}; about {in_words(self.memory)} of memory beyond data and libraries."
+        )
 
     @property
     def lines(self) -> list[tuple[str, str]]:
         """Labels, and what is said of each."""
         sample = f" of {self.rows_in_all:,}; the others check the answer" if self.rows < self.rows_in_all else ""
-        sizes = " ".join(str(size) for size in (*(s for _, s in self.shapes[:1]), *(s for s, _ in self.shapes)))
+        matrices = "matrix" if len(self.shapes) == 1 else "matrices"
         doubts = f", and at most {self.evaluations_of_doubts:,} for doubts" if self.evaluations_of_doubts else ""
         return [
             ("rows", f"{self.rows:,}{sample}"),
             ("columns", f"{counted(self.inputs, 'input')} and {counted(self.outputs, 'output')}"),
-            ("networks", f"{len(self.shapes)} weight {'matrix' if len(self.shapes) == 1 else 'matrices'}: {sizes}")
-            if self.shapes
-            else ("networks", "none"),
+            ("networks", f"{len(self.shapes)} weight {matrices}: {_sizes(self.shapes)}" if self.shapes else "none"),
             ("gradients", f"{self.evaluations:,} planned{doubts}; {1000 * self.seconds_of_gradient:.3g} ms each"),
             ("workers", f"{self.workers}, as far as trainings do not wait for each other"),
         ]
@@ -98,6 +102,7 @@ class Forecast:
 
 
 @made_on_cpu
+@with_gradients
 def foresee(x: object, y: object = None, **options: Any) -> Forecast:  # noqa: ANN401 - those of `discover`
     """What `discover` would take with the same arguments: gradients, memory and seconds, from one second of trials.
 
@@ -116,12 +121,14 @@ def foresee(x: object, y: object = None, **options: Any) -> Forecast:  # noqa: A
         The forecast, on this machine as busy as it is now. Constant targets take nothing.
 
     Raises:
-        DataError: data that cannot be used.
-        ValueError: an unknown option.
+        DataError: data that cannot be used, or that need more memory than there is.
+        TypeError: an unknown option. ValueError: one that `discover` refuses.
 
     >>> isthmus.foresee(x, y, ridge=1e-2, starts=1).seconds > 0
     True
     """
+    if unknown := sorted(options.keys() - {field.name for field in dataclasses.fields(Asked)}):
+        raise TypeError(f"foresee({unknown[0][:60]}=...): no option of this name. It takes those of discover.")
     return forecast(Asked(**options).request(x, y))
 
 
@@ -133,6 +140,7 @@ def forecast(request: Request) -> Forecast:
     if problem is None:
         data = request.data
         return Forecast(rows, in_all, inputs=data.x.shape[1], outputs=data.y.shape[-1], workers=workers)
+    memory = announce_memory(problem, request.settings, workers=request.workers)
     family = family_of(problem, request.settings)
     foresight = Foresight.of(family)
     with one_thread_each():
@@ -150,7 +158,7 @@ def forecast(request: Request) -> Forecast:
     return Forecast(
         rows, in_all, inputs=problem.d_in, outputs=problem.d_out, workers=workers, shapes=_shapes(family.new(seed=0)),
         evaluations=first, evaluations_of_doubts=doubts, seconds=seconds, seconds_of_doubts=seconds_of_doubts,
-        memory=search_memory(problem, request.settings, workers=workers), seconds_of_gradient=pace,
+        memory=memory, seconds_of_gradient=pace,
     )  # fmt: skip
 
 
@@ -161,9 +169,12 @@ def timed(family: Family[Any], device: torch.device = CPU) -> tuple[float, float
     # how products are computed is measured in the first
     end = family.trained(network, ridge, solvers[0], Session(lambda event: event.evaluations > 1, device=device))
     gradient = sum(_timed(family, network, ridge, solver, device) for solver in solvers) / len(solvers)
-    began = time.monotonic()
-    family.measured(network, end, ridge=ridge)
-    return gradient, time.monotonic() - began
+    reading = math.inf
+    for _ in range(2):  # the lesser one: it counts dozens of times, and a busy machine stalls now and then
+        began = time.monotonic()
+        family.measured(network, end, ridge=ridge)
+        reading = min(reading, time.monotonic() - began)
+    return gradient, reading
 
 
 def _timed(family: Family[Any], network: nn.Module, ridge: float, solver: Solver, device: torch.device) -> float:
@@ -188,8 +199,16 @@ def _times_faster(foresight: Foresight, workers: int) -> float:
 
 
 def _shapes(network: nn.Module) -> tuple[tuple[int, int], ...]:
-    matrices: list[Tensor] = [p for p in network.parameters() if p.ndim == 2]
+    """Those of leaky networks lie on top of each other in one tensor."""
+    matrices: list[Tensor] = [m for p in network.parameters() if p.ndim > 1 for m in p.reshape(-1, *p.shape[-2:])]
     return tuple((int(m.shape[0]), int(m.shape[1])) for m in matrices)
+
+
+def _sizes(shapes: Sequence[tuple[int, int]]) -> str:
+    """`6 24 24 3` where each matrix follows the one before; else `1 of 24 x 6, 8 of 24 x 24, 1 of 3 x 24`."""
+    if all(one[0] == other[1] for one, other in pairwise(shapes)):
+        return " ".join(str(size) for size in (shapes[0][1], *(rows for rows, _ in shapes)))
+    return ", ".join(f"{count} of {rows} x {columns}" for (rows, columns), count in Counter(shapes).items())
 
 
 def _duration(seconds: float) -> str:

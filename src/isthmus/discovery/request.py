@@ -38,12 +38,13 @@ from isthmus.discovery.remedies.remedy import Case, Effort, treat
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings, with_sides
-from isthmus.discovery.work.elsewhere import Where, opened, units_at_once
+from isthmus.discovery.work.elsewhere import opened, units_at_once
 from isthmus.discovery.work.runner import Tracker, UnitRunner, check_same_run
 from isthmus.discovery.work.search_memory import Foresight, announce_memory, faster
 from isthmus.discovery.work.unit import Progress, ProgressListener
 from isthmus.errors import DataWarning, outside
 from isthmus.networks.devices import CPU
+from isthmus.processes.pool import Where
 from isthmus.processes.shared_state import heard, silenced
 from isthmus.tasks import covariance_surrogate
 from isthmus.tasks.input_columns import recorded

@@ -4,11 +4,12 @@ What a part is: `parts`. Trainings of sweeps have workers of their own: `sweeps.
 """
 
 import multiprocessing
+import queue
 import signal
 import traceback
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
@@ -61,13 +62,19 @@ def made_by(
     executor: Executor, parts: Sequence[Part], root: Path, *, hears: PartProgress, device: str | None = None
 ) -> None:
     """Make every part in `root` by the workers of an executor, which see that folder; else as `made_side_by_side`."""
-    futures = {executor.submit(part.compute, root, device=device): part for part in parts}
+    futures: dict[Future[object], Part] = {executor.submit(part.compute, root, device=device): part for part in parts}
+    ended: queue.SimpleQueue[Future[object]] = queue.SimpleQueue()
     try:
-        for future in as_completed(futures):
+        for future in futures:  # told also of one that is cancelled, for which `as_completed` waits for ever
+            future.add_done_callback(ended.put)
+        for _ in futures:
+            part = futures[future := ended.get()]
+            if future.cancelled():
+                raise SweepError(f"{part.name} {part.id}: its executor was ended\nThe same command tries it again.")
             if (error := future.exception()) is not None:
-                part, text = futures[future], f"{type(error).__name__}: {error}"
+                text = f"{type(error).__name__}: {error}"
                 raise SweepError(f"{part.name} {part.id}: {text}\nThe same command tries it again.") from error
-            hears.finished(futures[future].id)
+            hears.finished(part.id)
     finally:
         for future in futures:
             future.cancel()

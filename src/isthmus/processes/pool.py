@@ -18,15 +18,17 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from enum import StrEnum
 from multiprocessing.connection import Connection
 from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import isthmus
+from isthmus.errors import ProcessLost
 from isthmus.processes.children import safe_path
 
 T = TypeVar("T")
@@ -36,6 +38,52 @@ READY = b"."
 # a frozen program, or a host of Python, has no interpreter to start: it would start itself
 HAS_INTERPRETER = "python" in Path(sys.executable or "").name.lower() and not hasattr(sys, "frozen")
 CAN_FORK = hasattr(os, "fork") and hasattr(socket, "send_fds") and HAS_INTERPRETER
+
+
+class Where(StrEnum):
+    """Executors of our own."""
+
+    THREADS = "threads"
+    PROCESSES = "processes"
+
+
+def executor_argument(executor: Executor | str | None, call: str) -> Executor | Where | None:
+    """What the caller of a function means; None leaves the choice to us.
+
+    Raises:
+        ValueError: nothing of ours, or what this system lacks.
+    """
+    if executor is None or isinstance(executor, Executor):
+        return executor
+    if executor not in [*Where]:
+        known = ", ".join(map(repr, map(str, Where)))
+        raise ValueError(
+            f"{call}(executor={str(executor)[:60]!r}): needs one of {known}, or a concurrent.futures.Executor."
+        )
+    where = Where(executor)
+    if where is Where.PROCESSES and not CAN_FORK:
+        raise ValueError(f"{call}(executor='processes'): this system cannot fork processes. Give 'threads'.")
+    return where
+
+
+@contextmanager
+def errors_of_executor(
+    call: str, remedy: str = "Give one that can.", *, kinds: tuple[type[Exception], ...] = (Exception,)
+) -> Generator[None]:
+    """Say as `ProcessLost` what an executor itself raises inside the block.
+
+    Args:
+        call: that was given the executor.
+        remedy: what to do.
+        kinds: of errors: all, where its work tells its own otherwise.
+    """
+    try:
+        yield
+    except kinds as error:
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise ProcessLost(
+            f"{call}: the executor was ended, lost a worker or cannot go on ({text}). {remedy}"
+        ) from error
 
 
 class Processes(Executor):
@@ -51,6 +99,7 @@ class Processes(Executor):
         if not CAN_FORK:
             raise ValueError("executor='processes': this system cannot fork processes. Give executor='threads'.")
         self._nursery = nursery()  # begins at once: it takes seconds
+        self._nursery.is_used = True
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="isthmus-process")
         self._idle: queue.SimpleQueue[Connection] = queue.SimpleQueue()
 
@@ -59,8 +108,14 @@ class Processes(Executor):
         return self._threads.submit(self._called, pickle.dumps((fn, args, kwargs)))
 
     def is_ready(self) -> bool:
-        """Whether calls begin at once; before, they wait for the seconds that imports take. Never, if these fail."""
-        return self._nursery.is_ready()
+        """Whether calls begin at once; before, they wait for the seconds that imports take.
+
+        Raises:
+            BrokenExecutor: they never will: imports failed, or the process that others are forked from was killed.
+        """
+        if not (ready := self._nursery.is_ready()) and not self._nursery.is_alive():
+            raise BrokenExecutor("the process that others are forked from ended while it began")
+        return ready
 
     def folder(self) -> "tempfile.TemporaryDirectory[str]":
         """A temporary folder, removed also where this process is killed."""
@@ -107,7 +162,8 @@ class Nursery:
         self.owner = os.getpid()
         self._door, theirs = socket.socketpair()
         self._mark = f"isthmus-work-{secrets.token_hex(4)}-"  # of no other one's folders
-        place, path = tempfile.gettempdir(), [place for place in sys.path if place]
+        # Python itself looks at words alone: scripts put paths, which are none, into theirs
+        place, path = tempfile.gettempdir(), [str(place) for place in sys.path if isinstance(place, str) and place]
         begin = f"from isthmus.processes.pool import bring_up; bring_up({theirs.fileno()}, {place!r}, {self._mark!r})"
         line = f"import sys; sys.path[:] = {path!r}; {begin}"
         with ExitStack() as unless_begun, theirs, safe_path():
@@ -118,7 +174,7 @@ class Nursery:
             )  # fmt: skip
             unless_begun.pop_all()
         self._is_ready, self._lock = False, threading.Lock()
-        self.is_used = False  # whether somebody was forked from it
+        self.is_used = False  # whether somebody is forked from it, or will be
         atexit.register(self.close)
         Finalize(None, self.close, exitpriority=0)  # children of multiprocessing end without atexit
 

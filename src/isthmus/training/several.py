@@ -8,7 +8,7 @@ import pickle
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from isthmus.networks.arguments import whole_argument
 from isthmus.networks.devices import made_on_cpu, with_gradients
-from isthmus.processes.pool import num_cores
+from isthmus.processes.pool import Processes, Where, errors_of_executor, executor_argument, num_cores
 from isthmus.training.culling import Culling, Race
 from isthmus.training.fit import fit
 from isthmus.training.fit_result import FitResult
@@ -58,7 +58,7 @@ def fit_several(
     ridge: float,
     culling: Culling | None = None,
     workers: int | None = None,
-    executor: Executor | None = None,
+    executor: Executor | str | None = None,
     **arguments: Any,
 ) -> Starts:
     """Train several starts, in place, each to a minimum of its own, and name the lowest.
@@ -76,13 +76,14 @@ def fit_several(
         ridge: total coefficient of the penalty, >= 0.
         culling: which starts are given up; None gives up none.
         workers: threads, one start in each; None: as many as there are cores.
-        executor: any `concurrent.futures.Executor`, of processes here or on other hosts, instead of threads. What it is
-            given is pickled, so solvers and losses of yours stand at the top of a module.
+        executor: "threads", "processes" of this machine, or any `concurrent.futures.Executor`, on other hosts too. What
+            is not computed in threads is pickled, so solvers and losses of yours stand at the top of a module.
         arguments: as those of `fit`, but for seed, checkpoint and callback.
 
     Raises:
         ValueError: no network or one twice, an argument that starts cannot share, culling by an executor, whose workers
-            do not hear of each other, or what `fit` refuses.
+            do not hear of each other, an unknown executor, or what `fit` refuses.
+        ProcessLost: the executor was ended, or its workers were.
         ShapeError: as `fit`.
     """
     if isinstance(networks, nn.Module):
@@ -99,12 +100,16 @@ def fit_several(
             raise ValueError(f"fit_several({name}=...): starts that share it would be one. {_OWN_REMEDIES[name]}")
     if workers is not None and whole_argument(workers, "fit_several(workers=...)") < 0:
         raise ValueError(f"fit_several(workers={workers}): needs a number of threads, or None for one on each core.")
-    if executor is not None:
+    if (where := executor_argument(executor, "fit_several")) not in {None, Where.THREADS}:
         if culling:
             raise ValueError(
                 "fit_several(culling=..., executor=...): starts that are compared run in threads. Leave one out."
             )
-        return _best(_elsewhere(networks, executor, {"x": x, "y": y, "ridge": ridge, **arguments}), {})
+        call = {"x": x, "y": y, "ridge": ridge, **arguments}
+        if isinstance(where, Executor):
+            return _best(_elsewhere(networks, where, call), {})
+        with Processes(min(workers or num_cores(), len(networks))) as ours:
+            return _best(_elsewhere(networks, ours, call), {})
     race = Race(culling, len(networks)) if culling else None
     cores = threading.Semaphore(workers or num_cores())
 
@@ -134,8 +139,10 @@ def _elsewhere(networks: Sequence[nn.Module], executor: Executor, call: Mapping[
     """The starts as an executor trains them, all of which take over the products that the first of them measures."""
     with tempfile.TemporaryDirectory(prefix="isthmus-starts-", ignore_cleanup_errors=True) as folder:
         parcels = [pickle.dumps((network, call)) for network in networks]  # bytes: no memory is shared for tensors
-        futures = [executor.submit(_fitted, parcel, folder) for parcel in parcels]
-        results: list[FitResult] = [pickle.loads(future.result()) for future in futures]
+        with errors_of_executor("fit_several"):
+            futures = [executor.submit(_fitted, parcel, folder) for parcel in parcels]
+        with errors_of_executor("fit_several", kinds=(BrokenExecutor, CancelledError)):  # others are of the fits
+            results: list[FitResult] = [pickle.loads(future.result()) for future in futures]
     for network, result in zip(networks, results, strict=True):
         network.load_state_dict(result.network.state_dict())
     return tuple(replace(r, network=network) for network, r in zip(networks, results, strict=True))

@@ -5,7 +5,7 @@ import os
 import pickle
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -22,11 +22,10 @@ from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.work import search_memory
 from isthmus.discovery.work.elsewhere import (
     STOP,
+    UNDER_WAY,
     Elsewhere,
     Parcel,
-    Where,
     carried_out,
-    executor_argument,
     opened,
     units_at_once,
 )
@@ -36,7 +35,7 @@ from isthmus.discovery.work.unit import Progress, Session, Stopped, Unit, silent
 from isthmus.errors import DataError, DataWarning, ProcessLost
 from isthmus.networks.devices import CPU
 from isthmus.processes import pool as pool_of_processes
-from isthmus.processes.pool import Processes
+from isthmus.processes.pool import Processes, Where, executor_argument
 from isthmus.tasks import teacher
 from isthmus.training import Outcome
 from isthmus.training.checkpoint import load_state
@@ -81,7 +80,7 @@ def test_every_executor_gives_the_bits_of_threads_and_one_that_breaks_is_said(po
         for number, executor in enumerate((threads, processes)):
             (tmp_path / str(number)).mkdir()
             assert same(runner(executor, tmp_path / str(number)).run(units), here)
-        with pytest.raises(ProcessLost, match=r"BrokenProcessPool.*The same call goes on"):
+        with pytest.raises(ProcessLost, match=r"BrokenProcessPool.*The same call, with one that can, goes on"):
             runner(processes, tmp_path / "1").run([Unit("kills", kills, 1, "training")])
 
 
@@ -151,6 +150,41 @@ def test_a_killed_worker_costs_its_own_unit_alone(pool: Processes, tmp_path: Pat
     assert (tmp_path / "mark").exists()
     with pytest.raises(ProcessLost, match=r"lost a worker.*were killed.*goes on from what the folder"):
         runner(pool, tmp_path).run([Unit("again", kills, 1, "training")])
+
+
+@pytest.fixture
+def busy() -> Generator[ThreadPoolExecutor]:
+    """An executor whose only worker is at something else until the test ends."""
+    ended = threading.Event()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(ended.wait)
+        yield threads
+        ended.set()
+
+
+def patient() -> Callable[[], bool]:
+    """Stops what hangs after half a minute."""
+    until = time.monotonic() + 30
+    return lambda: time.monotonic() > until
+
+
+def test_an_executor_that_is_ended_under_a_unit_is_said(busy: ThreadPoolExecutor, tmp_path: Path) -> None:
+    """Its futures are cancelled, of which `concurrent.futures.wait` never hears."""
+    ending = threading.Timer(0.3, busy.shutdown, kwargs={"wait": False, "cancel_futures": True})
+    ending.start()
+    with pytest.raises(ProcessLost, match=r"was ended.*CancelledError.*with one that can, goes on"):
+        Elsewhere(busy, tmp_path)(trainings(1)[0], Session(), patient())
+    with pytest.raises(ProcessLost, match=r"cannot schedule new futures"):
+        Elsewhere(busy, tmp_path)(trainings(1)[0], Session(), patient())
+
+
+def test_a_busy_executor_does_not_stretch_the_time(busy: ThreadPoolExecutor, tmp_path: Path) -> None:
+    place = Elsewhere(busy, tmp_path)
+    first, second = trainings(2)
+    assert place(first, Session(seconds=0.2), patient()).seconds == os.getpid()
+    busy.shutdown(wait=False, cancel_futures=True)
+    assert place(second, Session(seconds=60.0), patient()).seconds == os.getpid(), "it is asked no more"
+    assert not list(tmp_path.glob("*.heard"))
 
 
 @pytest.mark.slow
@@ -273,14 +307,18 @@ def test_what_our_own_choice_of_processes_cannot_compute_is_computed_here(tmp_pa
 
 
 def test_which_executor_is_meant(tmp_path: Path) -> None:
-    assert executor_argument("threads") is Where.THREADS
-    assert executor_argument(None) is None
-    with pytest.raises(ValueError, match=r"executor='fibres'.*'threads', 'processes', or a concurrent"):
-        executor_argument("fibres")
+    assert executor_argument("threads", "discover") is Where.THREADS
+    assert executor_argument(None, "discover") is None
+    for wrong in ("fibres", 3, ["threads"]):
+        with pytest.raises(ValueError, match=r"fit\(executor=.*\): needs one of 'threads', 'processes', or"):
+            executor_argument(wrong, "fit")  # pyright: ignore[reportArgumentType]
     with ThreadPoolExecutor(3) as threads:
-        assert executor_argument(threads) is threads
+        assert executor_argument(threads, "discover") is threads
         assert units_at_once(threads, None) == 3
         assert units_at_once(threads, 2) == 2
+        threads.__dict__["_max_workers"] = "four"  # as an executor of somebody else's may have it
+        assert units_at_once(threads, None) == UNDER_WAY
+        threads.__dict__["_max_workers"] = 3
     with opened(Where.THREADS, workers=2, folder=tmp_path) as place:
         assert place is None
     with opened(Where.PROCESSES, workers=2, folder=None) as place:

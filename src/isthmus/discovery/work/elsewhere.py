@@ -16,13 +16,11 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Generator
-from concurrent.futures import CancelledError, Executor, Future, wait
-from contextlib import ExitStack, contextmanager, suppress
+from concurrent.futures import Executor, Future, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
 
 import torch
 import xarray as xr
@@ -31,7 +29,7 @@ from isthmus.discovery.minimum import Minimum
 from isthmus.discovery.work.unit import Session, Stopped, Unit, computed
 from isthmus.errors import ProcessLost, outside
 from isthmus.networks.devices import CPU
-from isthmus.processes.pool import CAN_FORK, Processes, let_go, num_cores
+from isthmus.processes.pool import Processes, Where, errors_of_executor, let_go, num_cores
 from isthmus.processes.shared_state import heard
 from isthmus.training import FitEvent
 from isthmus.training.steps.products import kept_choices
@@ -39,7 +37,8 @@ from isthmus.training.threads import one_thread_each
 from isthmus.writing.regular import contents
 
 UNDER_WAY = 64  # units that are handed at once to an executor that does not say how many workers it has
-PATIENCE = 20.0  # seconds that a worker has to hear of a stop: it may see no folder, or be lost
+PATIENCE = 20.0  # seconds that a worker has to hear of a stop, or to end with its time: it may be lost
+SILENCE = 2.0  # seconds beyond its time that a unit is waited for whose worker was never heard: it may have none
 EVERY = 0.1  # seconds between two looks at what a worker has written
 STOP, HEARD, CHOICES = "stop", "heard", "products.pt"
 _WORDS = struct.Struct("<qqd")
@@ -102,6 +101,7 @@ class Elsewhere:
         self.executor, self.ready, self.asked = executor, ready, asked
         self.folder = folder.absolute()  # workers may stand in another one
         (folder / STOP).unlink(missing_ok=True)  # of a run that was stopped
+        self._is_late = False  # whether a unit did not come back in the time that there was
 
     def __call__(self, unit: Unit, session: Session, stopped: Callable[[], bool]) -> Minimum:
         """The result of a unit.
@@ -109,26 +109,30 @@ class Elsewhere:
         Raises:
             ProcessLost: the executor or its workers are gone. Stopped: as the run is. What units and listeners raise.
         """
-        if not self.ready():
-            return computed(unit, session)
         try:
-            return self._sent(unit, session, stopped)
+            with _errors_of_executor():
+                ready = self.ready()
+            if ready and not self._is_late and (found := self._sent(unit, session, stopped)) is not None:
+                return found
         except ProcessLost:
             if self.asked:
                 raise
-            return computed(unit, session)
+        return computed(unit, session)
 
-    def _sent(self, unit: Unit, session: Session, stopped: Callable[[], bool]) -> Minimum:
+    def _sent(self, unit: Unit, session: Session, stopped: Callable[[], bool]) -> Minimum | None:
+        """The result as it comes back; None where it does not before the time is over."""
         until = None if session.seconds is None else time.time() + session.seconds
         parcel = Parcel(
             unit.key, _pickled(unit), str(self.folder), until, session.checkpoint is not None, session.device,
             torch.get_float32_matmul_precision(),
         )  # fmt: skip
         try:
-            with _errors_of_executor(unit.key):
+            with _errors_of_executor():
                 future = self.executor.submit(carried_out, parcel)
-            self._await(future, unit.key, session, stopped)
-            with _errors_of_executor(unit.key):
+            if not self._await(future, parcel, session, stopped):
+                self._is_late = True
+                return None
+            with _errors_of_executor():
                 reply = future.result()
         finally:
             (self.folder / f"{unit.key}.{HEARD}").unlink(missing_ok=True)
@@ -139,36 +143,35 @@ class Elsewhere:
         found: Minimum = pickle.loads(reply.minimum)
         return found
 
-    def _await(self, future: Future[Reply], key: str, session: Session, stopped: Callable[[], bool]) -> None:
-        """Until the reply is there; what the worker tells meanwhile is heard, and it is told of a stop.
+    def _await(self, future: Future[Reply], parcel: Parcel, session: Session, stopped: Callable[[], bool]) -> bool:
+        """Until the reply is there or its time is over; whether it is there.
 
-        An error of whoever hears it stops the worker too, and is no error of the executor.
+        What the worker tells meanwhile is heard, and it is told of a stop. An error of whoever hears it stops the
+        worker too, and is no error of the executor.
         """
+        patience = SILENCE
         try:
-            while not wait([future], timeout=EVERY).done:
-                if (event := _last_word(self.folder / f"{key}.{HEARD}")) is not None:
+            # one whose executor was ended is cancelled for good, but nobody who waits for it is woken
+            while not (wait([future], timeout=EVERY).done or future.done()):
+                if (event := _last_word(self.folder / f"{parcel.key}.{HEARD}")) is not None:
+                    patience = PATIENCE
                     session.hear(event)
                 if stopped():
-                    raise Stopped(key)
+                    raise Stopped(parcel.key)
+                if parcel.until is not None and time.time() > parcel.until + patience:
+                    future.cancel()
+                    return False
         except BaseException:
             (self.folder / STOP).touch()
             if not future.cancel():
                 wait([future], timeout=PATIENCE)
             raise
+        return True
 
 
-@contextmanager
-def _errors_of_executor(key: str) -> Generator[None]:
-    """Say what the executor itself raises inside the block: errors of units come in the reply."""
-    try:
-        yield
-    except CancelledError:
-        raise Stopped(key) from None
-    except Exception as error:
-        raise ProcessLost(
-            f"discover: the executor lost a worker or cannot go on ({type(error).__name__}: {error}). The same "
-            "call goes on from what the folder of the run holds, if one was given."
-        ) from error
+def _errors_of_executor() -> AbstractContextManager[None]:
+    again = "The same call, with one that can, goes on from what the folder of the run holds, if one was given."
+    return errors_of_executor("discover", again)
 
 
 def partial_of(folder: Path, key: str) -> Path:
@@ -233,36 +236,11 @@ def _pickled(unit: Unit) -> bytes:
         ) from error
 
 
-class Where(StrEnum):
-    """Executors of our own."""
-
-    THREADS = "threads"
-    PROCESSES = "processes"
-
-    @classmethod
-    def _missing_(cls, value: object) -> NoReturn:
-        known = ", ".join(map(repr, map(str, cls)))
-        raise ValueError(f"discover(executor={value!r}): needs one of {known}, or a concurrent.futures.Executor.")
-
-
-def executor_argument(executor: Executor | str | None) -> Executor | Where | None:
-    """What the caller means; None leaves the choice to us.
-
-    Raises:
-        ValueError: nothing of ours, or what this system lacks.
-    """
-    if executor is None or isinstance(executor, Executor):
-        return executor
-    where = Where(executor)
-    if where is Where.PROCESSES and not CAN_FORK:
-        raise ValueError("discover(executor='processes'): this system cannot fork processes. Give 'threads'.")
-    return where
-
-
 def units_at_once(executor: Executor | Where | None, workers: int | None) -> int:
     """How many units are under way at once."""
     if workers is None and isinstance(executor, Executor):
-        return int(getattr(executor, "_max_workers", None) or UNDER_WAY)
+        most = getattr(executor, "_max_workers", None)
+        return most if isinstance(most, int) and most > 0 else UNDER_WAY
     return workers or num_cores()
 
 

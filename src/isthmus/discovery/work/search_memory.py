@@ -17,10 +17,9 @@ from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.family import JACOBIAN_POINTS, Family
 from isthmus.discovery.settings import Settings
-from isthmus.discovery.work.elsewhere import Where
 from isthmus.networks.devices import CPU
 from isthmus.networks.kinds import kind_named
-from isthmus.processes.pool import CAN_FORK, is_begun, num_cores
+from isthmus.processes.pool import CAN_FORK, Where, is_begun, num_cores
 from isthmus.tasks.arrays import counted
 from isthmus.tasks.memory import check_memory, in_words
 from isthmus.training.sharded.row_step import MEMORY, VECTORS, rows_at_once
@@ -107,8 +106,8 @@ def search_memory(problem: Problem, settings: Settings, *, workers: int | None) 
     return data + KEPT * parameters + diagnosed + (workers or num_cores()) * at_once
 
 
-def announce_memory(problem: Problem, settings: Settings, *, workers: int | None) -> None:
-    """Say to the log how much memory a search will take.
+def announce_memory(problem: Problem, settings: Settings, *, workers: int | None) -> int:
+    """Say to the log how much memory a search will take; the bytes, as `search_memory` has them.
 
     Raises:
         DataError: more than there is.
@@ -119,6 +118,7 @@ def announce_memory(problem: Problem, settings: Settings, *, workers: int | None
     _LOG.info("%s: about %s of memory", what, in_words(needed))
     fewer = "" if workers == 1 else "workers=1, "
     check_memory(needed, f"discover: {what}", share=1.0, instead=f"Take {fewer}fewer rows or columns")
+    return needed
 
 
 def faster(problem: Problem, network: str, *, gradients: int, workers: int, device: torch.device) -> Where:
