@@ -18,6 +18,8 @@ import isthmus
 from command_lines import line_of
 from isthmus.cli.main import run
 from isthmus.discovery.files.networks import read_network
+from isthmus.errors import DataError
+from isthmus.training.sharded import process_group
 from isthmus.writing.checksums import opened_json
 
 SMALL = ["--target", "c6,c7", "--ridge", "3e-3", "--depth", "3", "--width", "6", "--evaluations", "30"]
@@ -37,6 +39,35 @@ def values(rows: int, seed: int = 0) -> np.ndarray:
 def data(tmp_path: Path) -> Path:
     np.save(tmp_path / "d.npy", values(300))
     return tmp_path / "d.npy"
+
+
+def test_a_device_is_chosen(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [str(data), *SMALL, "--device"]
+    for device, there in (("cpu", True), ("auto", True), ("tpu", False), ("cuda:99", False)):
+        out = tmp_path / device.replace(":", "-")
+        assert (alone(*command, device, "--out", str(out)) != 2) is there
+        assert (out / "result.json").exists() is there
+        said = capsys.readouterr().err
+        assert there or line_of(said).startswith(f"isthmus: --device {device}: "), said
+
+
+@pytest.mark.parametrize(("asked", "place"), [(None, "cuda:1"), ("cuda", "cuda:1"), ("auto", "cuda:1"), ("cpu", "cpu")])
+def test_each_of_several_processes_has_a_gpu_of_its_own(
+    asked: str | None, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which torchrun numbers; nothing is computed there."""
+    said = {None: None, "cpu": torch.device("cpu")}
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    monkeypatch.setattr(process_group, "device_argument", lambda device, _: said.get(device, torch.device("cuda", 0)))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda _: None)
+    assert process_group.chosen_device(asked) == torch.device(place)
+    with pytest.raises(DataError, match=r"--device cuda:0: of several processes each has a GPU of its own. Give cuda"):
+        process_group.chosen_device("cuda:0")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert process_group.chosen_device("cuda:0") == torch.device("cuda:0")
 
 
 def torchrun(processes: int, *arguments: str) -> subprocess.Popen[str]:

@@ -94,6 +94,10 @@ def fit(
     resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder.")] = None,
     replace: Annotated[bool, typer.Option("--replace", help="Remove an older run from the folder first.")] = False,
     timeout: Annotated[float, typer.Option(min=1.0, help="Seconds to wait for a silent process.")] = 600.0,
+    device: Annotated[
+        str | None,
+        typer.Option(help="cpu, cuda, or auto for a GPU where there is one; default cpu, under torchrun one for each."),
+    ] = None,
 ) -> int:
     """Train one network on DATA to a minimum of loss + ridge * penalty; for several processes start it with torchrun.
 
@@ -104,4 +108,4 @@ def fit(
     announce(f"reading {request.data} ...")
     from isthmus.cli.fit_run import run_fit  # torch and the rest: only once the request makes sense
 
-    return run_fit(request, out=out, resume=resume, replace=replace, timeout=timeout)
+    return run_fit(request, out=out, resume=resume, replace=replace, timeout=timeout, device=device)

@@ -58,7 +58,15 @@ _MOST_SAID = 8  # processes whose memory stands in the line
 NETWORK, CHECKPOINT, PARTS = "network.safetensors", "fit.pt", "fit.parts.pt"
 
 
-def run_fit(request: FitRequest, *, out: Path | None, resume: Path | None, replace: bool, timeout: float) -> int:
+def run_fit(
+    request: FitRequest,
+    *,
+    out: Path | None,
+    resume: Path | None,
+    replace: bool,
+    timeout: float,
+    device: str | None = None,
+) -> int:
     """Carry out `request`; returns the exit code of this process.
 
     Raises:
@@ -68,7 +76,8 @@ def run_fit(request: FitRequest, *, out: Path | None, resume: Path | None, repla
     """
     # signals are only noted until the end: torchrun sends them to those who are about to say that another one died
     patient = "RANK" in os.environ
-    with noted_interrupts(patient=patient) as came, process_group(timeout=timeout) as team, ExitStack() as held:
+    group = process_group(timeout=timeout, device=device)
+    with noted_interrupts(patient=patient) as came, group as team, ExitStack() as held:
         try:
             check_fits(request.ridge, f"--ridge {request.ridge:g}", _dtype(request), squared=True)
             folder = team.told_by_first(lambda: _folder(request, out, resume, replace=replace))

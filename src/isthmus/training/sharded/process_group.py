@@ -15,6 +15,7 @@ import torch
 import torch.distributed as dist
 
 from isthmus.errors import DataError, ProcessLost
+from isthmus.networks.devices import CPU, device_argument
 from isthmus.training.sharded.team import Team
 
 if sys.platform != "win32":
@@ -58,39 +59,65 @@ def own_device() -> torch.device:
     return torch.device("cuda", number)
 
 
+def chosen_device(device: str | None) -> torch.device:
+    """Where this process trains.
+
+    Args:
+        device: as `networks.devices.device_argument` takes it. None: under torchrun the GPU of this process where there
+            are any, alone the CPU. Of several processes each has its own.
+
+    Raises:
+        DataError: no such device, one by its number for several processes, or too few of them.
+    """
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    try:
+        asked = device_argument(device, f"--device {device}")
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    if asked is None:
+        return own_device() if "WORLD_SIZE" in os.environ else CPU
+    if asked.type == "cuda" and several:
+        if device not in {"cuda", "auto"}:
+            raise DataError(f"--device {device}: of several processes each has a GPU of its own. Give cuda.")
+        return own_device()
+    return asked
+
+
 @contextmanager
-def process_group(*, timeout: float = TIMEOUT) -> Generator[Team]:
+def process_group(*, timeout: float = TIMEOUT, device: str | None = None) -> Generator[Team]:
     """The team that this process belongs to: that of torchrun, else itself alone.
 
     Args:
         timeout: seconds after which a process that is waited for counts as lost.
+        device: where it trains, as `chosen_device` takes it.
 
     Raises:
         ProcessLost: the others do not come.
-        DataError: there are CUDA devices, but none for this process.
+        DataError: no such device, or none for this process.
     """
+    place = chosen_device(device)
     if "WORLD_SIZE" not in os.environ:
-        yield Team()
+        yield Team(device=place)
         return
-    device, size = own_device(), int(os.environ["WORLD_SIZE"])
+    size = int(os.environ["WORLD_SIZE"])
     if size == 1:
-        yield Team(device=device)
+        yield Team(device=place)
         return
-    on_cuda = device.type == "cuda"
+    on_cuda = place.type == "cuda"
     backend = "nccl" if on_cuda else "gloo"
     patience = timedelta(seconds=timeout)
     try:
         # the store lives in the process that started the others, so it can be asked when one of them is gone
         store, rank, size = next(dist.rendezvous("env://", timeout=patience))
         dist.init_process_group(
-            backend, store=store, rank=rank, world_size=size, timeout=patience, device_id=device if on_cuda else None
+            backend, store=store, rank=rank, world_size=size, timeout=patience, device_id=place if on_cuda else None
         )
     except (RuntimeError, ValueError) as error:
         raise ProcessLost(
             f"fit: the {size} processes did not find each other in {timeout:g} s ({error}). Start them with torchrun."
         ) from error
     try:
-        yield Team(rank, size, device, timeout, lambda: store.add("isthmus/said", 1) == 1)
+        yield Team(rank, size, place, timeout, lambda: store.add("isthmus/said", 1) == 1)
         with suppress(RuntimeError):  # all is done: whoever died now is not missed
             dist.barrier()  # nobody leaves while another may still wait for its message
     finally:
