@@ -240,7 +240,7 @@ def adapted_settings(
 
 def _is_whole(count: object) -> bool:
     """Whether it counts something: True and False do not."""
-    return isinstance(count, Integral) and not isinstance(count, bool)
+    return not isinstance(count, bool) and isinstance(count, Integral)
 
 
 def _ridges(ridge: float | Sequence[float]) -> tuple[float, ...]:

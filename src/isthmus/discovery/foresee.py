@@ -51,7 +51,7 @@ class Forecast:
         evaluations: gradients that a first answer plans.
         evaluations_of_doubts: gradients that doubts may add at most.
         memory: bytes beyond the data and libraries (*estimate*).
-        seconds: of the first answer (*estimate*; measured within a factor of two).
+        seconds: of the first answer (*estimate*; measured within a factor of two, but not of depth paths: up to three).
         seconds_of_doubts: that doubts may add at most.
         seconds_of_gradient: one, in a training alone.
     """

@@ -163,7 +163,8 @@ class Nursery:
         self._door, theirs = socket.socketpair()
         self._mark = f"isthmus-work-{secrets.token_hex(4)}-"  # of no other one's folders
         # Python itself looks at words alone: scripts put paths, which are none, into theirs
-        place, path = tempfile.gettempdir(), [str(place) for place in sys.path if isinstance(place, str) and place]
+        places: list[object] = [*sys.path]
+        place, path = tempfile.gettempdir(), [str(place) for place in places if isinstance(place, str) and place]
         begin = f"from isthmus.processes.pool import bring_up; bring_up({theirs.fileno()}, {place!r}, {self._mark!r})"
         line = f"import sys; sys.path[:] = {path!r}; {begin}"
         with ExitStack() as unless_begun, theirs, safe_path():
