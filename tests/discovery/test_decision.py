@@ -85,6 +85,11 @@ DOUBTS = {
     ),
     "unknown": ({"columns": 3, "deep": 3}, "All 3 columns are kept at every depth tried. Fewer coordinates"),
     "mean": ({"heldout_error": (1.0, 2.0, 1.5, 1.01, 1.0, 1.0)}, "no smaller than that of the mean"),
+    "more than rows vary": (
+        {"heldout_error": (4.0, 2.0, 1.5, 1.01, 1.0, 1.0)},
+        "More is missed of held-out rows than the rows trained on vary",
+    ),
+    "hardly any by half": ({"medians": {3: 1e-9}}, "half of the held-out rows lose less than 0.1 %"),
     "uneven": ({"medians": {3: math.nextafter(UNEVEN, 0)}}, "half of the held-out rows lose less than 33 %"),
     "alone": ({"neighbours": ()}, "Only the ridge 0.001 counts"),
     "complaint": ({"complaints": ("Every start diverged at ridge 0.01; it is left out.",)}, "Every start diverged"),

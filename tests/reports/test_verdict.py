@@ -9,6 +9,7 @@ import xarray as xr
 from torch import nn
 
 import discoveries
+import isthmus
 from isthmus import diagnose
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.choices import FORETOLD
@@ -190,7 +191,16 @@ def test_where_no_rank_stands_out_none_has_a_probability() -> None:
     for verdict in Verdict:
         found = discoveries.discovery(verdict=verdict)
         assert found.probability is not None
-        assert ("Probability" in said(verdict_of(found))) is (verdict is not Verdict.NO_SHARP_RANK)
+        assert ("Probability" in said(verdict_of(found))) is (
+            verdict not in {Verdict.NO_SHARP_RANK, Verdict.TOO_FEW_DATA}
+        )
+
+
+def test_constant_targets_are_sure_because_nothing_varies() -> None:
+    found = isthmus.discover(np.random.default_rng(0).normal(size=(50, 3)), np.ones((50, 1)))
+    assert said(verdict_of(found))["How sure"] == "Confident: nothing varies that could be predicted."
+    trained = discoveries.discovery(verdict=Verdict.CONFIDENT)
+    assert "the readings agree" in said(verdict_of(trained))["How sure"]
 
 
 @pytest.mark.parametrize(("foretold", "is_told"), [(None, True), (FORETOLD, True), (FORETOLD + 0.01, False)])

@@ -175,6 +175,8 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
     if not 0 < rank < len(readings.heldout_error):
         return []
     mine, linear = readings.heldout_error[rank], min(readings.linear_error[: rank + 1])
+    if mine >= 1 and mine < readings.heldout_error[0]:
+        return ["More is missed of held-out rows than the rows trained on vary: give more data."]
     if mine >= 1:
         return ["The held-out error is no smaller than that of the mean: give more data."]
     if rank == readings.columns:  # the identity is a linear map through all of them
@@ -188,8 +190,8 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
             ]
         map_name = "reduced-rank regression" if readings.columns is None else "principal components"
         return [
-            f"A linear map through at most {rank} {readings.noun}s predicts better (relative error {linear:.3g}, here "
-            f"{mine:.3g}): take that map ({map_name}), or give more data or starts."
+            f"A linear map through at most {counted(rank, readings.noun)} predicts better (relative error "
+            f"{linear:.3g}, here {mine:.3g}): take that map ({map_name}), or give more data or starts."
         ]
     return []
 

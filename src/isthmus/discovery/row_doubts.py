@@ -113,9 +113,10 @@ def unevenly_lost(readings: Readings, rank: int) -> list[str]:
     median = readings.medians.get(rank, 1.0)
     if median >= UNEVEN or not readings.heldout_error[rank] > UNEVEN_ERROR:
         return []
+    least = max(100 * median, 0.1)
     return [
-        f"Through {counted(rank, 'dimension')} half of the held-out rows lose less than {100 * median:.0f} % of the "
-        "mean: few rows lose most of it, where sheets of the data meet, or where they need more dimensions than others."
+        f"Through {counted(rank, 'dimension')} half of the held-out rows lose less than {least:.2g} % of the mean: few "
+        "rows lose most of it, where sheets of the data meet, or where they need more dimensions than others."
     ]
 
 

@@ -64,6 +64,8 @@ def _of_discovery(found: Discovery) -> dict[str, object]:
         **{name: getattr(found, name) for name in names},
         "headline": verdict_of(found).headline,
         "interval": [found.interval.lower, found.interval.upper],
+        "probability": found.probability,
+        "rank_set": list(found.rank_set),
         "directions": found.directions,
         "readings": found.readings,
         "scree": _table(found.scree),

@@ -46,6 +46,8 @@ def accuracy_sentence(found: Discovery) -> str:
 
 def sureness(found: Discovery) -> str:
     """The verdict in words; what is sure for another reason than that the readings agree says no more than that."""
+    if not found.runs.sizes.get("run") and found.rank == 0:
+        return "confident: nothing varies that could be predicted"
     read = {found.readings.get(f"{name}_rank", found.rank) for name in ("objective", "scree", "jacobian")}
     is_other = found.verdict is Verdict.CONFIDENT and read != {found.rank}
     return "confident, though not all readings agree: see why" if is_other else found.verdict.value
@@ -89,7 +91,7 @@ def remedies_sentence(found: Discovery) -> str:
     """What was done about doubts, in one sentence; that nothing was, where quick effort left the answer in doubt."""
     if not found.remedies:
         is_left = found.settings.get("effort") == Effort.QUICK.value and found.verdict in LEFT_IN_DOUBT
-        return "quick effort works on none of them; the default effort does" if is_left else ""
+        return "quick effort works on none of them; the default effort does" if is_left and found.rank else ""
     parts = list[str]()
     for one in found.remedies:
         verdict = Verdict[str(one["verdict"])].value.partition(":")[0]

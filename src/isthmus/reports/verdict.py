@@ -58,7 +58,7 @@ def verdict_of(result: Discovery | Diagnosis, x: ArrayLike | None = None, y: Arr
 
 def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> VerdictText:
     lines = [Line("How sure", sureness(found)), Line("Why", " ".join(found.reasons))]
-    if found.verdict is not Verdict.NO_SHARP_RANK:  # of tasks that have a rank: where none stands out it says nothing
+    if found.verdict not in {Verdict.NO_SHARP_RANK, Verdict.TOO_FEW_DATA}:  # of tasks that have a rank and showed it
         lines.append(Line("Probability", probability_sentence(found)))
     lines.append(Line("Ranks", ranks_sentence(found)))
     lines += map(short_line, halves)

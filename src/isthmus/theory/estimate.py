@@ -17,7 +17,7 @@ class Verdict(Enum):
 
     CONFIDENT = "confident: the readings agree and the curves are sharp"
     DOUBTFUL = "doubtful: the readings disagree or the curves are not sharp"
-    TOO_FEW_DATA = "too few data: nothing that was trained predicts held-out rows better than their mean"
+    TOO_FEW_DATA = "too few data: what was trained misses as much of held-out rows as rows vary"
     NO_SHARP_RANK = "no sharp rank: the readings move, and no rank stands out"
 
 

@@ -12,7 +12,7 @@ import torch
 
 from isthmus.discovery.choices import FORETOLD, MORE_ROWS, MORE_TAKEN
 from isthmus.discovery.data.problem import Problem, pose
-from isthmus.discovery.data.scaling import Standardiser
+from isthmus.discovery.data.scaling import Scaling, Standardiser
 from isthmus.discovery.evidence.leftovers import Foretold
 from isthmus.discovery.remedies.anew import MoreRows, OneScale, SmallerRidges, are_numbered, are_unequal, lifts_noise
 from isthmus.discovery.settings import Settings
@@ -20,11 +20,12 @@ from isthmus.theory import Verdict
 from isthmus.training.losses import SQUARED
 
 
-def autoencoded(deviations: list[float]) -> Problem:
-    x = np.random.default_rng(0).normal(size=(50, len(deviations))) * deviations
-    inputs = Standardiser.of(x)
+def autoencoded(deviations: list[float], scaling: Scaling = Scaling.COLUMN) -> Problem:
+    x = np.random.default_rng(0).normal(size=(50, len(deviations)))
+    x = x / x.std(axis=0) * deviations
+    inputs = Standardiser.of(x, scaling=scaling)
     held = np.arange(50) % 5 == 0
-    return pose(x, x, held, loss=SQUARED, inputs=inputs, targets=Standardiser.of(x, total=True))
+    return pose(x, x, held, loss=SQUARED, inputs=inputs, targets=Standardiser.of(x, scaling=scaling, total=True))
 
 
 @pytest.mark.parametrize("names", [["x1", "x2", "x10"], ["pixel 0,0", "pixel 0,1"], ["0", "1"]])
@@ -43,8 +44,15 @@ def test_pixels_of_which_many_vary_and_some_hardly_do_are_unequal() -> None:
 
 @pytest.mark.parametrize(
     "deviations",
-    [[1.0] * 16, [1.0, 0.01], [1000.0] + [1.0] * 15],
-    ids=["equal", "few", "one column in other units"],
+    [
+        [1.0] * 16,
+        [1.0, 0.01],
+        [1000.0] + [1.0] * 15,
+        [100.0] + [1.0] * 7,
+        [100.0] * 4 + [1.0] * 4,
+        [100.0] * 4 + [1.0] * 36,
+    ],
+    ids=["equal", "few", "one in other units", "one of eight", "half of eight", "a tenth of forty"],
 )
 def test_equal_few_or_ruled_by_one_column_they_stay_as_they_are(deviations: list[float]) -> None:
     assert not are_unequal(autoencoded(deviations))
@@ -63,12 +71,13 @@ def searched(  # noqa: PLR0913
     settings: Settings | None = None,
     verdict: Verdict = Verdict.DOUBTFUL,
     lost: np.ndarray | None = None,
+    scaling: Scaling = Scaling.COLUMN,
 ) -> Any:
     found = SimpleNamespace(
         name="", decision=SimpleNamespace(rank=rank, verdict=verdict),
         readings=SimpleNamespace(heldout_error=(1.0, *errors)),
         size=SimpleNamespace(settings=settings or Settings()), trained=SimpleNamespace(ridge=3e-3), left_over=left,
-        below=False, settled=0, problem=autoencoded([1.0] * 6 + [0.05] * 10),
+        below=False, settled=0, problem=autoencoded([1.0] * 6 + [0.05] * 10, scaling),
         coordinates=SimpleNamespace(lost_by_column=lambda _rank: lost),
     )  # fmt: skip
     found.settle = lambda: setattr(found, "settled", found.settled + 1)
@@ -144,6 +153,10 @@ def test_noise_is_lifted_where_what_hardly_varies_is_lost_and_the_rest_is_not(
     assert (OneScale().chance(case) > OneScale().settles) is lifts
 
 
+# of columns of deviations 1 and .05, the latter lost as a whole, in units of which the mean variance is 1
+KEPT, IN_OTHER_UNITS = np.full(16, 1e-4), np.array([1e-3] * 6 + [0.99 * 0.05**2 * 16 / (6 + 10 * 0.05**2)] * 10)
+
+
 @pytest.mark.other_types
 @pytest.mark.parametrize(
     ("before", "after", "is_believed"),
@@ -152,8 +165,15 @@ def test_noise_is_lifted_where_what_hardly_varies_is_lost_and_the_rest_is_not(
         (searched(3), searched(2), True),
         (searched(3), searched(5, verdict=Verdict.CONFIDENT), True),
         (searched(3, lost=LIFTED_NOISE), searched(5, verdict=Verdict.NO_SHARP_RANK), True),
+        (
+            searched(9, lost=KEPT),
+            searched(6, lost=IN_OTHER_UNITS, verdict=Verdict.CONFIDENT, scaling=Scaling.GLOBAL),
+            False,
+        ),
+        (searched(9, lost=KEPT), searched(6, lost=KEPT, verdict=Verdict.CONFIDENT), True),
+        (searched(9, lost=LIFTED_NOISE), searched(6, lost=IN_OTHER_UNITS, verdict=Verdict.CONFIDENT), True),
     ],
-    ids=["as many", "fewer", "surer", "noise was lifted"],
+    ids=["as many", "fewer", "surer", "noise was lifted", "columns were lost", "none was lost", "but noise"],
 )
 def test_one_scale_is_believed_where_it_is_surer_or_noise_was_lifted(
     before: Any, after: Any, *, is_believed: bool
@@ -163,7 +183,8 @@ def test_one_scale_is_believed_where_it_is_surer_or_noise_was_lifted(
     words = OneScale().apply(case)
     assert case.search is (after if is_believed else before)
     assert case.path == (None if is_believed else "a path"), "which is of columns in another scale"
-    assert ("settled nothing" in words) is not is_believed
+    assert ("each was given variance 1 again" in words) is not is_believed
+    assert ("which lost 10 columns that had been kept" in words) is (before.decision.rank == 9 and not is_believed)
 
 
 @pytest.mark.other_types

@@ -127,6 +127,28 @@ def test_targets_on_a_surface_are_not_taken_for_independent_ones() -> None:
     assert not agree or "the coordinates of the rows fill 3" in " ".join(found.reasons)
 
 
+def in_a_larger_unit(name: str) -> tuple[np.ndarray, int]:
+    """Arrays without names, some of whose columns are in a unit that makes them hold nearly all of the variance."""
+    rng = np.random.default_rng(4)
+    if name == "one of eight":
+        return rng.normal(size=(200, 8)) * [100, *[1] * 7], 8
+    if name == "seven of twenty":
+        return rng.normal(size=(300, 20)) * ([100] * 7 + [1] * 13), 20
+    t, z = rng.uniform(0, 4 * np.pi, 300), rng.uniform(-1, 1, size=(300, 2))
+    helix = np.column_stack([np.cos(t), np.sin(t), t / 4, np.cos(t + 1) + t / 8])
+    return np.hstack([1e4 * helix, np.sin(2.5 * z @ rng.normal(size=(2, 4)) + rng.normal(size=4))]), 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["one of eight", "seven of twenty", "a helix beside a surface"])
+def test_columns_in_a_larger_unit_are_not_the_answer(name: str) -> None:
+    """They were, with confidence, where all columns were scaled by one number: the first was 1, at 99.7 %."""
+    x, rank = in_a_larger_unit(name)
+    found = isthmus.discover(x, workers=1)
+    assert found.rank >= rank, found.summary()
+    assert found.rank == rank or found.verdict is not Verdict.CONFIDENT
+
+
 def with_a_weak_dimension(share: float) -> tuple[np.ndarray, np.ndarray]:
     """Five targets of two curved coordinates and of a product that has so much of their variance."""
     rng = np.random.default_rng(0)

@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isthmus.discovery.choices import (
+    COLUMN_LOST,
     FEW_COLUMNS,
     LIFTED,
     LOST,
@@ -16,6 +18,7 @@ from isthmus.discovery.choices import (
     MORE_TAKEN,
     SMALLER,
     SPREAD_COLUMNS,
+    SPREAD_LEAST,
     UNEQUAL,
 )
 from isthmus.discovery.data.problem import Problem
@@ -25,7 +28,7 @@ from isthmus.discovery.remedies.remedy import Case, Remedy, sureness
 from isthmus.discovery.row_doubts import gain_that_counts
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
-from isthmus.tasks.arrays import listing
+from isthmus.tasks.arrays import counted, listing
 
 
 class OneScale(Remedy):
@@ -52,13 +55,18 @@ class OneScale(Remedy):
     def apply(self, case: Case) -> str:
         """Search anew; what it finds is believed where it is more sure, or as sure of fewer dimensions.
 
-        So it is, too, where what was lost is in the columns that hardly vary: their noise is no question then.
+        Not where a column is lost that was kept before: what varies little in another unit is no noise for that. It is
+        believed, too, where what was lost is in the columns that hardly vary: their noise is no question then.
         """
         before = case.search
         settings = replace(before.size.settings, scaling=Scaling.GLOBAL.value)
         search = case.anew(case.sample, settings, name="one-scale")
         ranked = [(sureness(one), -one.decision.rank) for one in (before, search)]
-        if ranked[1] <= ranked[0] and not lifts_noise(before):
+        lifted = lifts_noise(before)
+        if hidden := 0 if lifted else num_hidden(before, search):
+            lost = f"which lost {counted(hidden, 'column')} that had been kept"
+            return f"scaled all columns by one number, {lost}: each was given variance 1 again"
+        if ranked[1] <= ranked[0] and not lifted:
             return "scaled all columns by one number, which settled nothing: each was given variance 1 again"
         case.search, case.path = search, None
         return "scaled all columns by one number instead of each to variance 1, which lifts columns of noise"
@@ -180,7 +188,25 @@ def are_unequal(problem: Problem) -> bool:
     variances = np.square(problem.inputs.scale / problem.inputs.scale.max())
     d = len(variances)
     many = float(variances.sum() ** 2 / np.square(variances).sum())
-    return bool(d >= FEW_COLUMNS and UNEQUAL * variances.min() < 1 and many >= SPREAD_COLUMNS * d)
+    enough = max(SPREAD_COLUMNS * d, SPREAD_LEAST)
+    return bool(d >= FEW_COLUMNS and UNEQUAL * variances.min() < 1 and many >= enough)
+
+
+def num_hidden(before: Search, after: Search) -> int:
+    """Of how many columns the rank found before keeps more than half, and that found after loses more than half."""
+    shares = [_lost_shares(search) for search in (before, after)]
+    if shares[0] is None or shares[1] is None:
+        return 0
+    return int(((shares[0] < COLUMN_LOST) & (shares[1] > COLUMN_LOST)).sum())
+
+
+def _lost_shares(search: Search) -> NDArray[np.float64] | None:
+    """What the rank loses of each held-out column, as a share of its own variance, where that is known."""
+    problem, lost = search.problem, search.coordinates.lost_by_column(search.decision.rank)
+    if lost is None:
+        return None
+    variances = problem.y.double().var(dim=0, correction=0).numpy() * problem.y.shape[1] / problem.unit
+    return lost / variances
 
 
 def lifts_noise(search: Search) -> bool:
