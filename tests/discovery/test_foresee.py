@@ -9,6 +9,7 @@ import pytest
 
 from isthmus import Discovery, Forecast, Limits, discover, foresee, tasks
 from isthmus.discovery.foresee import timed
+from isthmus.discovery.held_out_once import ACCURACY, FOLDS
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.settings import Settings
@@ -60,6 +61,28 @@ def test_quick_effort_leaves_doubts_alone_and_more_is_asked_for_with_more_ranks(
     assert (quick.evaluations_of_doubts, quick.seconds_of_doubts, quick.rows) == (0, 0.0, 100)
     assert more.evaluations > 3 * quick.evaluations
     assert "100 of 200; the others check the answer" in quick.summary()
+
+
+def test_of_classes_the_searches_for_accuracy_are_planned() -> None:
+    task = small_teacher()
+    labels, few = (task.x[:, 0] > 0).astype(int), Limits(evaluations=40)
+    asked: dict[str, Any] = {"loss": "cross_entropy", "ridge": 1e-2, "starts": 1, "limits": few}
+    quick = foresee(task.x, labels, effort="quick", **asked)
+    assert foresee(task.x, labels, **asked).evaluations == (1 + FOLDS) * quick.evaluations
+
+
+def test_what_a_time_limit_leaves_out_of_classes_is_said() -> None:
+    task = small_teacher()
+    parts: list[str] = []
+    asked: dict[str, Any] = {"loss": "cross_entropy", "ridge": 1e-2, "starts": 1, "workers": 1}
+    cut = discover(task.x, (task.x[:, 0] > 0).astype(int), limits=Limits(seconds=0.2), **asked)
+    assert any("left out the rank for accuracy" in text for text in cut.warnings)
+    whole = discover(
+        task.x, (task.x[:, 0] > 0).astype(int), limits=Limits(evaluations=20),
+        progress=lambda event: parts.append(event.part), **asked,
+    )  # fmt: skip
+    assert not any("left out" in text for text in whole.warnings)
+    assert ACCURACY in parts
 
 
 def test_a_time_limit_is_kept() -> None:

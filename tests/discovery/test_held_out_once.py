@@ -70,7 +70,7 @@ def test_every_row_is_held_out_once_with_its_weight(folds: list[Fold]) -> None:
 def test_each_is_searched_at_the_ridge_that_was_chosen(first: tuple[Sample, Search], folds: list[Fold]) -> None:
     assert {fold.search.trained.ridge for fold in folds} == {first[1].trained.ridge}
     assert (
-        planned_evaluations(first[1])
+        planned_evaluations(first[1].size.foresight, first[1].size.settings)
         == FOLDS * first[1].size.foresight.all
         - FOLDS * (first[1].size.foresight.ridges - 1) * SETTINGS.start_evaluations
     )

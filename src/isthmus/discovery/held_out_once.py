@@ -23,17 +23,19 @@ from isthmus.discovery.data.problem import Numbers
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.evidence.confidence import Array, bends, row_losses
 from isthmus.discovery.search import Search
+from isthmus.discovery.settings import Settings
+from isthmus.discovery.work.search_memory import Foresight
 from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import CurveReading, Gain, RowLosses, gain_beyond, plateau_reading, standard_error
 
 FOLDS = 5
+ACCURACY = "rank for accuracy"  # what the bar says of the work for it
 RESAMPLES, SEED = 400, 11
 Right = Array  # (ranks from 0, rows): 1 where a row's class is predicted
 
 
-def planned_evaluations(search: Search) -> int:
-    """Gradient evaluations that they will take at one ridge."""
-    foresight, settings = search.size.foresight, search.size.settings
+def planned_evaluations(foresight: Foresight, settings: Settings) -> int:
+    """Gradient evaluations that they will take at one ridge, of networks of which a search at all takes that."""
     return FOLDS * (foresight.all - (foresight.ridges - 1) * len(settings.starts) * settings.start_evaluations)
 
 
@@ -55,7 +57,6 @@ def held_out_once(sample: Sample, search: Search, ridge: float | None = None) ->
         if problem is None or search.runner.out_of_time():
             return None
         fold = Search(problem, settings, search.runner, name=f"{search.name or 'fold'}-{number}")
-        search.runner.tracker.foresee(search.runner.tracker.left() + fold.size.foresight.all)
         try:
             fold.run()
         except NotConverged:
@@ -153,6 +154,7 @@ class AccuracyRank:
 
 def accuracy_rank(sample: Sample, search: Search) -> AccuracyRank | None:
     """By searches that hold out every row once; None where time ran out."""
+    search.runner.tracker.begin(ACCURACY, planned_evaluations(search.size.foresight, search.size.settings))
     folds = held_out_once(sample, search)
     if folds is None:
         return None

@@ -28,7 +28,7 @@ from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_e
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.findings import Findings
 from isthmus.discovery.halves import RankKind
-from isthmus.discovery.held_out_once import accuracy_rank
+from isthmus.discovery.held_out_once import accuracy_rank, planned_evaluations
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.remedies import REMEDIES
@@ -139,6 +139,8 @@ class Request:
         accuracy = None
         if problem.classes and self.effort is not Effort.QUICK:
             accuracy = accuracy_rank(case.sample, case.search)
+            if accuracy is None and runner.out_of_time():
+                told = (*told, "The time limit left out the rank for accuracy; give more seconds.")
         if self.depth_path and path is None:
             path = self._depth_path(case.search.problem, findings, runner)
             if path is not None and not runner.out_of_time():
@@ -193,6 +195,8 @@ class Request:
     def planned(self, problem: Problem) -> int:
         """Gradient evaluations, as far as they are known beforehand."""
         planned = foreseen(problem, self.settings) * (1 + self.control)
+        if problem.classes and self.effort is not Effort.QUICK:
+            planned += planned_evaluations(Foresight.of(family_of(problem, self.settings)), self.settings)
         if self.depth_path:  # the ranks are known when the objective curve is: see `DepthSearch`
             ranks = min(3, family_of(problem, self.settings).most_rank)
             planned += planned_depth_evaluations(self.settings, problem, DEPTHS, ranks=range(1, ranks + 1))

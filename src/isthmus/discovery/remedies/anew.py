@@ -164,7 +164,8 @@ class EveryRowHeldOut(Remedy):
 
     def cost(self, case: Case) -> int:
         """Of five searches at each of the ridges."""
-        return planned_evaluations(case.search) * len(self._ridges(case.search))
+        size = case.search.size
+        return planned_evaluations(size.foresight, size.settings) * len(self._ridges(case.search))
 
     def apply(self, case: Case) -> str:
         """Search; the reading of all rows is believed."""
