@@ -47,7 +47,7 @@ class Where(StrEnum):
     PROCESSES = "processes"
 
 
-def executor_argument(executor: Executor | str | None, call: str) -> Executor | Where | None:
+def executor_argument(executor: object, call: str) -> Executor | Where | None:
     """What the caller of a function means; None leaves the choice to us.
 
     Raises:
@@ -60,7 +60,7 @@ def executor_argument(executor: Executor | str | None, call: str) -> Executor | 
         raise ValueError(
             f"{call}(executor={str(executor)[:60]!r}): needs one of {known}, or a concurrent.futures.Executor."
         )
-    where = Where(executor)
+    where = Where(str(executor))
     if where is Where.PROCESSES and not CAN_FORK:
         raise ValueError(f"{call}(executor='processes'): this system cannot fork processes. Give 'threads'.")
     return where

@@ -311,7 +311,7 @@ def test_which_executor_is_meant(tmp_path: Path) -> None:
     assert executor_argument(None, "discover") is None
     for wrong in ("fibres", 3, ["threads"]):
         with pytest.raises(ValueError, match=r"fit\(executor=.*\): needs one of 'threads', 'processes', or"):
-            executor_argument(wrong, "fit")  # pyright: ignore[reportArgumentType]
+            executor_argument(wrong, "fit")
     with ThreadPoolExecutor(3) as threads:
         assert executor_argument(threads, "discover") is threads
         assert units_at_once(threads, None) == 3
