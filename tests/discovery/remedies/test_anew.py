@@ -3,6 +3,7 @@
 When smaller ridges are searched, and believed; when more rows are, and at what price.
 """
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,15 @@ from isthmus.discovery.choices import FORETOLD, MORE_ROWS, MORE_TAKEN
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Scaling, Standardiser
 from isthmus.discovery.evidence.leftovers import Foretold
-from isthmus.discovery.remedies.anew import MoreRows, OneScale, SmallerRidges, are_numbered, are_unequal, lifts_noise
+from isthmus.discovery.remedies.anew import (
+    MoreRows,
+    OneScale,
+    SmallerRidges,
+    are_numbered,
+    are_unequal,
+    lifts_noise,
+    num_hidden,
+)
 from isthmus.discovery.settings import Settings
 from isthmus.theory import Verdict
 from isthmus.training.losses import SQUARED
@@ -185,6 +194,14 @@ def test_one_scale_is_believed_where_it_is_surer_or_noise_was_lifted(
     assert case.path == (None if is_believed else "a path"), "which is of columns in another scale"
     assert ("each was given variance 1 again" in words) is not is_believed
     assert ("which lost 10 columns that had been kept" in words) is (before.decision.rank == 9 and not is_believed)
+
+
+@pytest.mark.other_types
+def test_a_column_that_varies_in_held_out_rows_alone_is_kept_or_lost_without_a_warning() -> None:
+    before, after = searched(9, lost=np.zeros(16)), searched(6, lost=np.zeros(16))
+    for search in (before, after):
+        search.problem = replace(search.problem, y=torch.zeros_like(search.problem.y))
+    assert num_hidden(before, after) == 0
 
 
 @pytest.mark.other_types

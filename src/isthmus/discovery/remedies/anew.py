@@ -194,20 +194,20 @@ def are_unequal(problem: Problem) -> bool:
 
 
 def num_hidden(before: Search, after: Search) -> int:
-    """Of how many columns the rank found before keeps more than half, and that found after loses more than half."""
-    shares = [_lost_shares(search) for search in (before, after)]
-    if shares[0] is None or shares[1] is None:
+    """How many columns the rank found before keeps more than half of, and that found after does not."""
+    lost_before, lost_after = map(_lost_columns, (before, after))
+    if lost_before is None or lost_after is None:
         return 0
-    return int(((shares[0] < COLUMN_LOST) & (shares[1] > COLUMN_LOST)).sum())
+    return int((lost_after & ~lost_before).sum())
 
 
-def _lost_shares(search: Search) -> NDArray[np.float64] | None:
-    """What the rank loses of each held-out column, as a share of its own variance, where that is known."""
+def _lost_columns(search: Search) -> NDArray[np.bool_] | None:
+    """Of which held-out columns the rank loses more than half of the variance, where that is known."""
     problem, lost = search.problem, search.coordinates.lost_by_column(search.decision.rank)
     if lost is None:
         return None
     variances = problem.y.double().var(dim=0, correction=0).numpy() * problem.y.shape[1] / problem.unit
-    return lost / variances
+    return lost > COLUMN_LOST * variances
 
 
 def lifts_noise(search: Search) -> bool:
