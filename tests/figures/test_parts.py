@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 from figure_parts import dying, raising, trainings
-from isthmus.errors import SweepError
+from isthmus.errors import ProcessLost, SweepError
 from isthmus.figures import Workshop
 from isthmus.figures.parts import Part, opened
 from isthmus.figures.provenance import code_of
@@ -95,6 +95,8 @@ def test_an_executor_that_is_ended_under_the_parts_is_said(tmp_path: Path) -> No
         with pytest.raises(SweepError, match="its executor was ended\nThe same command tries it again"):
             Workshop(tmp_path, EngineChoice(), executor=threads).parts(trainings(2))
         ended.set()
+    with pytest.raises(ProcessLost, match="figure: the executor was ended.*Give one that can"):
+        Workshop(tmp_path, EngineChoice(), executor=threads).parts(trainings(2))
 
 
 def test_the_id_of_a_part_follows_its_settings() -> None:

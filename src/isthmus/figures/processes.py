@@ -18,6 +18,7 @@ from isthmus.errors import SweepError
 from isthmus.figures.part_progress import PartProgress
 from isthmus.figures.parts import Part
 from isthmus.processes.children import deaf_to, safe_path, start_tracker
+from isthmus.processes.pool import errors_of_executor
 from isthmus.sweeps.telling import Telling, telling_callback
 
 _PATIENCE = 5.0  # seconds that a worker has to end after it was told to
@@ -61,8 +62,15 @@ def made_side_by_side(
 def made_by(
     executor: Executor, parts: Sequence[Part], root: Path, *, hears: PartProgress, device: str | None = None
 ) -> None:
-    """Make every part in `root` by the workers of an executor, which see that folder; else as `made_side_by_side`."""
-    futures: dict[Future[object], Part] = {executor.submit(part.compute, root, device=device): part for part in parts}
+    """Make every part in `root` by the workers of an executor, which see that folder; else as `made_side_by_side`.
+
+    Raises:
+        ProcessLost: it takes no parts. SweepError: a part raised, or the executor was ended under it.
+    """
+    with errors_of_executor("figure"):
+        futures: dict[Future[object], Part] = {
+            executor.submit(part.compute, root, device=device): part for part in parts
+        }
     ended: queue.SimpleQueue[Future[object]] = queue.SimpleQueue()
     try:
         for future in futures:  # told also of one that is cancelled, for which `as_completed` waits for ever
