@@ -1,22 +1,27 @@
 """What an answer is held against once it is there; the order of several ranks: test_ranks."""
 
+import math
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy.ndimage import gaussian_filter1d
 
 import discoveries
 import isthmus
 from isthmus.discovery import Discovery
-from isthmus.discovery.answer_doubts import against_sets_of_rows, against_short_blocks
+from isthmus.discovery.answer_doubts import against_lost_columns, against_sets_of_rows, against_short_blocks
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataWarning
+from isthmus.networks import FullyConnected
 from isthmus.theory import Verdict
 
 
@@ -76,3 +81,29 @@ def test_a_target_that_nothing_predicts_is_named_and_costs_no_sureness() -> None
     assert not any("hardly predicted" in reason for reason in known.reasons)
     nothing = isthmus.discover(x, rng.normal(size=(200, 2)), **quick)
     assert not any("hardly predicted" in reason for reason in nothing.reasons), "all are lost"
+
+
+@pytest.mark.other_types
+def test_one_scale_that_we_chose_must_not_lose_columns_which_tell_of_each_other() -> None:
+    """Twelve columns of a curve, in a unit a hundred times as small as 28 of five other numbers, were 1 dimension."""
+    rng = np.random.default_rng(0)
+    large, noise = 100 * rng.normal(size=(300, 12)), rng.normal(size=(300, 28))
+    factors = rng.normal(size=(300, 4)) @ rng.normal(size=(4, 28))
+    sure = replace(discoveries.discovery(), rank=1, verdict=Verdict.CONFIDENT, reasons=("They agree.",))
+
+    def decided(small: np.ndarray, scaling: Scaling = Scaling.GLOBAL, *, loses: bool = True) -> Discovery:
+        x, settings = np.hstack([large, small]), replace(Settings(), scaling=scaling.value)
+        problem = Sample.of(checked_data(x, None, None), settings).posed(settings)
+        assert problem is not None
+        kept = torch.tensor([1.0] * 12 + [0.0 if loses else 1.0] * 28).diag()
+        network = FullyConnected.from_layers([kept / math.sqrt(40)])  # targets have a total variance of 1
+        family = SimpleNamespace(problem=problem, settings=settings, written=lambda n: n, network_of=lambda _: network)
+        findings: Any = SimpleNamespace(family=family, scree={1: "halves"}, whole=None)
+        return against_lost_columns(sure, findings)
+
+    found = decided(factors + 0.5 * noise)
+    assert found.verdict is Verdict.DOUBTFUL
+    assert found.reasons[0].startswith("With one scale for all columns 28 columns are lost, though others tell of them")
+    assert decided(noise) is sure, "control: noise tells of nothing"
+    assert decided(factors, Scaling.COLUMN) is sure, "each column counts"
+    assert decided(factors, loses=False) is sure, "none is lost"

@@ -467,3 +467,23 @@ def test_quick_effort_says_that_it_left_doubts(effort: str, verdict: Verdict) ->
     found = replace(found, settings={**found.settings, "effort": effort})
     is_told = effort == "quick" and verdict in {Verdict.DOUBTFUL, Verdict.NO_SHARP_RANK}
     assert ("Doubts" in said(verdict_of(found))) is is_told
+
+
+def test_the_scaling_is_said_and_how_many_columns_count() -> None:
+    kept = replace(discoveries.discovery(), task="autoencoding")
+    of = {**kept.settings, "scaling": "global"}
+    one_scale = replace(kept, settings=of, readings={**kept.readings, "columns_holding": 2})
+    assert said(verdict_of(kept))["Scaling"] == (
+        "Each column was given variance 1, so that all count alike, however little one varies."
+    )
+    assert said(verdict_of(one_scale))["Scaling"] == (
+        "All columns were divided by one number, so that those count that vary most: 2 of 4 hold 95 % of the variance, "
+        "the others hardly count."
+    )
+    targets = replace(one_scale, task="regression")
+    assert said(verdict_of(targets))["Scaling"].startswith("All targets were divided by one number")
+    assert "Scaling" not in said(verdict_of(replace(kept, task="regression"))), "as usual"
+    classes = replace(one_scale, task="classification", settings={**of, "loss": "cross_entropy"})
+    assert "Scaling" not in said(verdict_of(classes)), "of classes nothing is scaled"
+    lone = replace(one_scale, target_names=("flux",))
+    assert "Scaling" not in said(verdict_of(lone)), "one column counts alone"

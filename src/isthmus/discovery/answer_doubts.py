@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import torch
 
-from isthmus.discovery.choices import AS_READ, HARDLY, LEFT_OVER_ERROR, NOTHING_LEFT
+from isthmus.discovery.choices import AS_READ, COLUMN_LOST, HARDLY, LEFT_OVER_ERROR, NOTHING_LEFT
 from isthmus.discovery.data.sample import Sample
-from isthmus.discovery.evidence.leftovers import leftover
+from isthmus.discovery.data.scaling import Scaling
+from isthmus.discovery.evidence.leftovers import leftover, told_by_others
 from isthmus.discovery.findings import Findings
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS, RankKind
 from isthmus.discovery.result import Discovery
-from isthmus.tasks.arrays import listing
+from isthmus.tasks.arrays import counted, listing
 from isthmus.tasks.names import quoted
 from isthmus.theory import Verdict
 from isthmus.training.losses import weighted_mean
@@ -102,6 +103,32 @@ def against_leftovers(found: Discovery, findings: Findings) -> Discovery:
         f"What {'the linear map leaves' if is_linear else 'is left'} over depends on other combinations of the inputs "
         f"too ({other.share:.1%} of it, {other.deviations:.0f} standard deviations above chance): there are more, weak "
         "ones.",
+    )
+
+
+def against_lost_columns(found: Discovery, findings: Findings) -> Discovery:
+    """In doubt where one scale for all columns, which we chose, loses columns that tell of each other.
+
+    Noise of pixels that hardly vary tells of nothing. Twelve columns on a curve, a hundred times as large as 28 waves
+    of five other numbers in noise, were 1 dimension, sure.
+    """
+    family, here = findings.family, findings.scree.get(found.rank)
+    problem = family.problem
+    if here is None or not problem.autoencoding or family.settings.scaling != Scaling.GLOBAL.value:
+        return found
+    network = (findings.whole or family.written(family.network_of(here))).double()
+    x, y = (torch.cat(parts).double() for parts in ((problem.x, problem.x_held), (problem.y, problem.y_held)))
+    with torch.no_grad():
+        left = y - network(x)
+    lost = left.square().mean(0) > COLUMN_LOST * y.var(0, correction=0)
+    count = int(told_by_others(left[:, lost].numpy()).sum())
+    if not count:
+        return found
+    are, them = ("is", "it") if count == 1 else ("are", "them")
+    return _in_doubt(
+        found,
+        f"With one scale for all columns {counted(count, 'column')} {are} lost, though others tell of {them}: where "
+        f'units differ, scaling="column" (--scaling column) counts {them} too.',
     )
 
 

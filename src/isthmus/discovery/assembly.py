@@ -13,7 +13,7 @@ from isthmus.diagnostics import Diagnosis, diagnose, leaky_diagnosis
 from isthmus.discovery.combinations import combinations_of
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem
-from isthmus.discovery.data.scaling import shifted
+from isthmus.discovery.data.scaling import Scaling, num_holding, shifted
 from isthmus.discovery.evidence.baseline import linear_network
 from isthmus.discovery.evidence.certificates import certified_interval
 from isthmus.discovery.evidence.interpretation import by_error_saved
@@ -171,8 +171,17 @@ def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:
         "most_rank": findings.family.most_rank,
         "resample_share": None if np.isnan(findings.shares.resamples) else findings.shares.resamples,
         "start_share": findings.shares.starts,
+        **_units(findings.family),
         **({} if findings.foretold is None else {"foretold": findings.foretold}),
     }
+
+
+def _units(family: Family) -> dict[str, int]:
+    """Of columns that keep their relative scale, how many hold most of the variance."""
+    problem = family.problem
+    if family.settings.scaling != Scaling.GLOBAL.value or problem.targets is None:
+        return {}
+    return {"columns_holding": num_holding(problem.y.double().var(dim=0, correction=0).numpy())}
 
 
 def diagnosed(network: nn.Module, problem: Problem, ridge: float) -> tuple[Diagnosis, dict[str, float | int | None]]:

@@ -85,6 +85,7 @@ UNEQUAL = 4.0  # largest over smallest variance from which one scale for all col
 SPREAD_COLUMNS = 0.1  # share of the columns that must hold the variance together: else one may be in other units
 SPREAD_LEAST = 5  # and as many at least, however few columns there are: in pictures of 36 pixels 9 to 37 hold it
 COLUMN_LOST = 0.5  # share of a column beyond which it is lost: one scale must not lose what variance 1 for each kept
+TOLD = 0.1  # of a column that one scale loses, told by others, from which it is no noise: pixels 0, waves .3
 SAVES = 1.5  # error over that of the largest rank, from which fewer than rows fill may be too few: 1.8, a plane 1.3
 LIFTED = 0.5  # error in the columns' own units over that with each at variance 1, below which noise is lifted
 TOGETHER = 3  # ranks trained before it is asked whether lower ones can hold the data at all

@@ -12,6 +12,7 @@ import torch
 
 from isthmus.discovery.answer_doubts import (
     against_leftovers,
+    against_lost_columns,
     against_sets_of_rows,
     against_short_blocks,
     against_unseen,
@@ -240,6 +241,8 @@ class Request:
         if sample.groups is None:  # rows of one group may be off together
             found = against_leftovers(found, findings)
         found = naming_lost_targets(found, findings)
+        if self.rescale:
+            found = against_lost_columns(found, findings)
         return against_unseen(found, findings, sample) if sample.num_unseen else found
 
     def _about(self, sample: Sample) -> dict[str, object]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
+from isthmus.discovery.data.scaling import HELD, Scaling
 from isthmus.discovery.evidence.straight_halves import straight_halves
 from isthmus.discovery.groups.group_words import before_rounding, groups_in_words
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
@@ -66,6 +67,7 @@ def _verdict_of_discovery(found: Discovery, halves: Sequence[xr.Dataset]) -> Ver
     lines.append(Line("Limit", _limit(found)))
     lines.append(Line("Groups", _groups(found)))
     lines.append(Line("Error", _error(found)))
+    lines.append(Line("Scaling", _scaling(found)))
     lines.append(Line("Rows", _rows(found)))
     lines.append(Line("Accuracy", accuracy_sentence(found)))
     lines.append(Line("For accuracy", accuracy_rank_sentence(found)))
@@ -180,6 +182,20 @@ def _error(found: Discovery) -> str:
         return f"{text}."
     # E |y - f|^2 >= E Var(y | A x) for every f, so that more combinations cannot save more than all of the error
     return f"{text}; no other combination of the inputs does more than that, and some that do less may be missing."
+
+
+def _scaling(found: Discovery) -> str:
+    """By which units columns count: of data that are autoencoded, else where it is not the usual one."""
+    one_scale, columns = found.settings.get("scaling") == Scaling.GLOBAL.value, len(found.target_names)
+    if columns < 2 or not found.loss.standardised:
+        return ""
+    if not one_scale:
+        alike = "each column was given variance 1, so that all count alike"
+        return f"{alike}, however little one varies." if found.task == "autoencoding" else ""
+    what, text = ("columns" if found.task == "autoencoding" else "targets"), ""
+    if holding := found.readings.get("columns_holding"):
+        text = f": {int(holding):,} of {columns:,} hold {percent(HELD)} of the variance, the others hardly count"
+    return f"all {what} were divided by one number, so that those count that vary most{text}."
 
 
 def _too_weak(found: Discovery, error: float) -> str:

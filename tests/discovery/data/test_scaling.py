@@ -9,7 +9,7 @@ import torch
 import isthmus
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
-from isthmus.discovery.data.scaling import Scaling, Standardiser, targets_among_inputs
+from isthmus.discovery.data.scaling import Scaling, Standardiser, num_holding, targets_among_inputs
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError, DataWarning
 from isthmus.networks import FullyConnected
@@ -292,3 +292,11 @@ def test_one_wild_value_takes_no_digits_from_a_robust_scale(sentinel: float) -> 
     usual, found = (Standardiser.of(one, robust=True) for one in (values, wild))
     assert list(found.kept) == [0, 1]
     assert found.scale == pytest.approx(usual.scale, rel=0.2)
+
+
+def test_as_many_columns_hold_the_variance_as_are_needed_for_most_of_it() -> None:
+    assert num_holding(np.array([1.0, 100.0, 1.0])) == 1
+    assert num_holding(np.array([1.0, 9.0, 9.0])) == 3, "two hold .947"
+    assert num_holding(np.full(40, 3.0)) == 38
+    assert num_holding(np.array([0.0, 5.0])) == 1
+    assert num_holding(np.zeros(3)) == 0

@@ -13,8 +13,8 @@ from isthmus.discovery import filled_dimensions
 from isthmus.discovery import search as searching
 from isthmus.discovery.choices import FORETOLD
 from isthmus.discovery.data.problem import pose
-from isthmus.discovery.data.scaling import Standardiser
-from isthmus.discovery.evidence.leftovers import Foretold, foretold, held_against_leftovers, leftover
+from isthmus.discovery.data.scaling import MOST_COMPARED, Standardiser
+from isthmus.discovery.evidence.leftovers import Foretold, foretold, held_against_leftovers, leftover, told_by_others
 from isthmus.discovery.factors import Factorisation
 from isthmus.discovery.findings import Decision
 from isthmus.discovery.halves import INDEX, RANK
@@ -276,3 +276,19 @@ def test_what_is_lost_is_asked_of_curved_coordinates_fewer_than_inputs_and_targe
         held = search._held_against_leftovers(Decision(rank, Verdict.CONFIDENT, ()))  # noqa: SLF001
         assert search.left_over is left
         assert held.verdict is (Verdict.CONFIDENT if left is None else Verdict.DOUBTFUL)
+
+
+def test_columns_tell_of_each_other_where_they_share_factors_and_noise_tells_of_none() -> None:
+    rng = np.random.default_rng(1)
+    factors, noise = rng.normal(size=(400, 5)), rng.normal(size=(400, 28))
+    waves = np.sin(0.7 * factors @ rng.normal(size=(5, 28)) + rng.uniform(0, 6, 28))
+    assert told_by_others(waves + 0.25 * noise).sum() > 20
+    assert told_by_others(np.hstack([waves, noise])).tolist()[28:] == [False] * 28
+    assert not told_by_others(noise).any()
+    assert not told_by_others(noise[:60]).any(), "nor of as few rows as that, in halves of 30"
+    assert told_by_others(np.hstack([noise[:, :1]] * 2)).all()
+    assert not told_by_others(noise[:, :1]).any(), "one has no others"
+    assert not told_by_others(noise[:, :0]).any()
+    assert told_by_others(np.hstack([waves, np.zeros((400, 1))])).tolist()[-1] is False, "nor does what is constant"
+    many = np.hstack([waves[:, :1] + 0.1 * noise[:, :1]] * (MOST_COMPARED + 1))
+    assert 0 < told_by_others(many).sum() <= MOST_COMPARED

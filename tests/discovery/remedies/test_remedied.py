@@ -134,18 +134,26 @@ def in_a_larger_unit(name: str) -> tuple[np.ndarray, int]:
         return rng.normal(size=(200, 8)) * [100, *[1] * 7], 8
     if name == "seven of twenty":
         return rng.normal(size=(300, 20)) * ([100] * 7 + [1] * 13), 20
+    if name == "a curve beside waves in noise":
+        t, z = rng.uniform(0, 6, (500, 1)), rng.normal(size=(500, 5))
+        curve = np.sin(t @ rng.normal(size=(1, 12)) + rng.uniform(0, 6, 12))
+        waves = np.sin(0.7 * z @ rng.normal(size=(5, 28)) + rng.uniform(0, 6, 28))
+        return np.hstack([100 * curve, waves + 0.25 * rng.normal(size=waves.shape)]), 6
     t, z = rng.uniform(0, 4 * np.pi, 300), rng.uniform(-1, 1, size=(300, 2))
     helix = np.column_stack([np.cos(t), np.sin(t), t / 4, np.cos(t + 1) + t / 8])
     return np.hstack([1e4 * helix, np.sin(2.5 * z @ rng.normal(size=(2, 4)) + rng.normal(size=4))]), 3
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["one of eight", "seven of twenty", "a helix beside a surface"])
+@pytest.mark.parametrize(
+    "name", ["one of eight", "seven of twenty", "a helix beside a surface", "a curve beside waves in noise"]
+)
 def test_columns_in_a_larger_unit_are_not_the_answer(name: str) -> None:
     """They were, with confidence, where all columns were scaled by one number: the first was 1, at 99.7 %."""
     x, rank = in_a_larger_unit(name)
     found = isthmus.discover(x, workers=1)
-    assert found.rank >= rank, found.summary()
+    lifted = "lost, though others tell of them" in found.reasons[0]  # of columns in noise one scale is the answer
+    assert found.rank >= rank or lifted, found.summary()
     assert found.rank == rank or found.verdict is not Verdict.CONFIDENT
 
 

@@ -29,6 +29,7 @@ SAME = 1e-12  # of 1 less the size of a correlation
 FAR, NORMAL = 3.0, 1.4826  # deviations beyond which a value is wild; deviation over median distance of normal values
 CONSTANT = 1e-12  # spread over magnitude below which a column is constant to rounding
 FAINT = 2.0**-20  # of the largest value, of which all others are less where that is wild
+HELD = 0.95  # share of the variance by which columns are counted that hold it
 ROUNDING = 2.0**-46  # and that of a constant that was computed
 
 
@@ -46,6 +47,12 @@ class Scaling(Enum):
     def _missing_(cls, value: object) -> NoReturn:
         known = ", ".join(repr(one.value) for one in cls)
         raise ValueError(f"discover(scaling={str(value)[:40]!r}): needs one of {known}.")
+
+
+def num_holding(variances: Array) -> int:
+    """The least number of columns that hold `HELD` of the variance of all of them; 0 where none varies."""
+    held = np.cumsum(np.sort(variances)[::-1])
+    return int(np.searchsorted(held, HELD * held[-1])) + 1 if held[-1] > 0 else 0
 
 
 def _moved_in(values: Array) -> Array:

@@ -5,6 +5,7 @@ rows together still do. A weak coordinate costs more than it saves, at any ridge
 is said of it: `answer_doubts`, `search`.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -13,8 +14,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from isthmus.discovery.choices import FORETOLD, LEFT_BENT, LEFT_OVER, LEFT_OVER_SURE
+from isthmus.discovery.choices import FORETOLD, LEFT_BENT, LEFT_OVER, LEFT_OVER_SURE, TOLD
 from isthmus.discovery.data.problem import Problem
+from isthmus.discovery.data.scaling import MOST_COMPARED
 from isthmus.discovery.factorisation import Factorisation
 from isthmus.discovery.findings import Decision
 from isthmus.networks import FullyConnected
@@ -204,6 +206,34 @@ def foretold(
     predicted = np.concatenate([np.exp(-chosen * _mean_squares(part, fitted)) @ dual for part in parts])
     missed, varied = (float(np.square(part * root_held).sum()) for part in (off - predicted, off))
     return 1 - missed / max(varied, 1e-300)
+
+
+def told_by_others(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which columns the others of these tell, linearly, by more than `TOLD` of their variance: noise is told by none.
+
+        r_j = (z P)_j / P_jj,   told by 1 - sum r_j^2 / sum z_j^2
+
+    z one half of the rows, standardised, P the inverse of the covariance of Ledoit and Wolf of the other half, which
+    is regular for few rows too; both halves in turn, and by as much in both. Of more than `MOST_COMPARED` columns some
+    that are spread evenly are compared, and the others are not told.
+
+    Args:
+        values: (n, columns), in an order in which neighbours may resemble each other.
+    """
+    from sklearn.covariance import ledoit_wolf  # slow to import, and only this needs it
+
+    told, spread = np.zeros(values.shape[1], dtype=np.bool_), values.std(axis=0)
+    varying = np.flatnonzero(spread > 0)
+    compared = varying[:: max(1, math.ceil(len(varying) / MOST_COMPARED))]
+    if len(compared) < 2:
+        return told
+    scaled = (values[:, compared] - values[:, compared].mean(axis=0)) / spread[compared]
+    halves, told[compared] = np.array_split(scaled, 2), True
+    for fitted, asked in (halves, halves[::-1]):
+        inverse = np.linalg.inv(ledoit_wolf(fitted, assume_centered=True)[0])
+        left = np.square(asked @ inverse / np.diag(inverse)).sum(axis=0)
+        told[compared] &= left < (1 - TOLD) * np.square(asked).sum(axis=0)
+    return told
 
 
 def _roots(weight: Array | None, rows: int) -> Array:
