@@ -318,15 +318,22 @@ def test_an_answer_of_regressions_is_held_against_what_it_loses_where_it_is_sure
 
 
 @pytest.mark.other_types
-def test_to_go_back_takes_back_what_depth_said() -> None:
-    search = Search.__new__(Search)
-    for one in fields(SearchState):
-        setattr(search, one.name, None)
+def test_to_go_back_takes_back_what_depth_said_and_complaints_of_what_is_not_believed() -> None:
+    search: Any = Search.__new__(Search)
+    others = [one.name for one in fields(SearchState) if one.name not in {"size", "warnings"}]
+    size = SimpleNamespace(warnings=["once"])
+    search.size = size
+    for name in others:
+        setattr(search, name, None)
     before = search.state
-    for one in fields(SearchState):
-        setattr(search, one.name, "something else")
+    for name in others:
+        setattr(search, name, "something else")
+    size.warnings.append("The time limit cut the search short.")
+    search.size = SimpleNamespace(warnings=["of others"])
     search.state = before
-    assert [getattr(search, one.name) for one in fields(SearchState)] == [None] * len(fields(SearchState))
+    assert search.size is size
+    assert search.warnings == ("once",)
+    assert [getattr(search, name) for name in others] == [None] * len(others)
     assert {*Search.__annotations__, "deepest", "deep_scree"} <= {one.name for one in fields(SearchState)}
 
 

@@ -44,6 +44,7 @@ class SearchState:
     """What a search believes at one moment."""
 
     size: OneSize
+    warnings: tuple[str, ...]
     trained: SizeFindings
     scree: Curve
     readings: Readings
@@ -199,6 +200,15 @@ class Search:
         return not self.runner.out_of_time() and leaves_room(self.runner.seconds_left(), spent, growth=growth)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """What cut short what is believed, or was left out of it."""
+        return tuple(self.size.warnings)
+
+    @warnings.setter
+    def warnings(self, warnings: Sequence[str]) -> None:
+        self.size.warnings[:] = warnings
+
+    @property
     def state(self) -> SearchState:
         """What is believed, to go back to it."""
         return SearchState(**{one.name: getattr(self, one.name) for one in fields(SearchState)})
@@ -310,7 +320,7 @@ class Search:
             straight=self.size.settings.rank_kind is not RANK,
             kind=self.size.settings.rank_kind,
             useless=tuple(self._useless_neighbours(trained)),
-            complaints=tuple(self.size.warnings),
+            complaints=self.warnings,
             objectives=tuple(running_minimum(objectives_of(curves[ridge], constant, compared))),
             spread=compared.rise(least(trained.starts[ridge]).objective, best.objective),
             classes=problem.classes,
