@@ -130,6 +130,9 @@ def test_what_more_combinations_might_save_within_the_noise_is_a_doubt() -> None
     assert (doubtful.rank, doubtful.verdict) == (3, Verdict.DOUBTFUL)
     said = "The held-out error is 10.0 % larger than through 5 combinations (standard error 20.0 %): more data would"
     assert [reason.partition(" tell")[0] for reason in doubtful.reasons] == [said]
+    gone = decide(replace(straight, gains={3: Gain(5, 0.0, 0.001, 0.002, 1e-3)}))  # as of two classes far apart
+    said = "Through 5 combinations nothing is left of the held-out error: more data would"
+    assert [reason.partition(" tell")[0] for reason in gone.reasons] == [said]
     nats = replace(straight, gains={3: Gain(4, 1.0, 0.05, 0.03, 1e-3)}, errors_compared=in_nats)
     assert "is 0.05 nats larger than through 4 combinations (standard error 0.03 nats)" in decide(nats).reasons[0]
 

@@ -16,6 +16,7 @@ from isthmus.discovery.choices import (
     LOST_KEPT,
     LOST_READ,
     LOST_UNSEEN,
+    NOTHING_LEFT,
     ROWS_FOR_STARTS,
     ROWS_TO_KEEP,
     ROWS_TO_SEE,
@@ -35,6 +36,9 @@ def hidden_by_noise(readings: Readings, rank: int) -> list[str]:
     gain, compared = gain_that_counts(readings, rank), readings.errors_compared
     if gain is None:
         return []
+    if gain.error <= NOTHING_LEFT * (gain.error + gain.saved):
+        nothing = f"Through {counted(gain.rank, readings.noun)} nothing is left of the held-out error"
+        return [f"{nothing}: more data would tell whether there are more."]
     more, noise = (compared.said(compared.rise(gain.error + d, gain.error)) for d in (gain.saved, gain.noise))
     larger = f"The held-out error is {more} larger than through {counted(gain.rank, readings.noun)}"
     return [f"{larger} (standard error {noise}): more data would tell whether there are more."]
