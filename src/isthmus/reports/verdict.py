@@ -203,7 +203,8 @@ def _too_weak(found: Discovery, error: float) -> str:
     if not found.loss.is_quadratic or found.is_linear or not isinstance(found.network, FullyConnected):
         return ""
     ridge = float(found.readings.get("ridge") or 0.0)
-    least = least_kept_variance(ridge, found.network.depth)
+    columns = found.encoder.dimensions[0] if found.task == "autoencoding" else None
+    least = least_kept_variance(ridge, found.network.depth, columns=columns)
     if not 0 < least < 2 * error:
         return ""
     what = f"a further dimension that saves less than about {percent(least)}"

@@ -99,7 +99,7 @@ def optimal_linear_factors(
     return [first, *(torch.diag(roots) for _ in range(depth - 2)), last]
 
 
-def least_kept_variance(ridge: float, depth: int) -> float:
+def least_kept_variance(ridge: float, depth: int, *, columns: int | None = None) -> float:
     """Least square s^2 of a singular value that a minimum keeps of a linear map (*exact*).
 
         min_a |s - a|^2 + ridge L a^(2/L)  is at a > 0  from
@@ -108,11 +108,24 @@ def least_kept_variance(ridge: float, depth: int) -> float:
     The loss and the norm of `linear_cost` come apart by singular values. Of targets of total variance 1, and of a
     direction of the inputs of variance 1, it is the share of the variance from which a dimension pays for itself.
 
+    Where d columns of variance 1 are mapped to themselves over sqrt(d), what is weak in the targets is in the inputs:
+
+        min_a s^2 (1 - a sqrt(d))^2 + ridge L a^(2/L)  is at a > 0  from
+        s^2 = ridge d^(-1/L) (L - 1) ((L - 1) / (L - 2))^(1 - 2/L)  on;   s^2 = ridge / sqrt(d) for L = 2
+
+    Args:
+        ridge: >= 0.
+        depth: number of weight matrices L, at least 1.
+        columns: d, of data that are autoencoded; None: of targets.
+
     Source: FC-09 and FC-12. Test: theorems/test_fc_09_linear_cost.
     """
-    if depth <= 2:
-        return ridge**2 * (depth - 1)
-    return (ridge * (depth - 2)) ** (depth / (depth - 1)) * ((depth - 1) / (depth - 2)) ** 2
+    if depth == 1:
+        return 0.0
+    larger = (depth - 1) / (depth - 2) if depth > 2 else 1.0
+    if columns is not None:
+        return ridge * columns ** (-1 / depth) * (depth - 1) * larger ** (1 - 2 / depth)
+    return ridge**2 if depth == 2 else (ridge * (depth - 2)) ** (depth / (depth - 1)) * larger**2
 
 
 def diagonal_linear_cost(vector: Float[Tensor, "*batch d"], *, depth: int) -> Float[Tensor, "*batch"]:
