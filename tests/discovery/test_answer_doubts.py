@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,12 @@ from scipy.ndimage import gaussian_filter1d
 import discoveries
 import isthmus
 from isthmus.discovery import Discovery
-from isthmus.discovery.answer_doubts import against_lost_columns, against_sets_of_rows, against_short_blocks
+from isthmus.discovery.answer_doubts import (
+    against_lost_columns,
+    against_lost_targets,
+    against_sets_of_rows,
+    against_short_blocks,
+)
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import Scaling
@@ -81,6 +86,34 @@ def test_a_target_that_nothing_predicts_is_named_and_costs_no_sureness() -> None
     assert not any("hardly predicted" in reason for reason in known.reasons)
     nothing = isthmus.discover(x, rng.normal(size=(200, 2)), **quick)
     assert not any("hardly predicted" in reason for reason in nothing.reasons), "all are lost"
+
+
+@pytest.mark.other_types
+def test_a_target_of_which_rows_trained_on_tell_far_more_than_others_is_a_doubt() -> None:
+    """One wild row, or a rare event, was two dimensions, sure, for three: all others were predicted."""
+    x = np.random.default_rng(0).normal(size=(100, 4))
+    problem = Sample.of(checked_data(x, x + 0.0, None), Settings()).posed(Settings())
+    assert problem is not None
+    network = FullyConnected.from_layers([torch.eye(4) / 2])  # exact: the targets have a total variance of 1
+    sure = replace(discoveries.discovery(), rank=2, verdict=Verdict.CONFIDENT, reasons=("They agree.",))
+
+    def decided(y_held: torch.Tensor) -> Discovery:
+        posed = replace(problem, y_held=y_held)
+        family = SimpleNamespace(problem=posed, network_of=lambda _: network)
+        return against_lost_targets(sure, cast("Any", SimpleNamespace(family=family, scree={2: "halves"}, whole=None)))
+
+    wild = problem.y_held.clone()
+    wild[0, 3] += 10
+    found = decided(wild)
+    assert found.verdict is Verdict.DOUBTFUL
+    assert re.match(
+        r"Of the target 'flux 3' [\d,]+ % of the variance is missed on held-out rows, [\d.e-]+ % on those",
+        found.reasons[0],
+    )
+    assert "'flux 3'" in found.reasons[-1], "nor is it predicted"
+    assert decided(problem.y_held) is sure
+    noise = torch.randn(problem.y_held.shape, generator=torch.Generator().manual_seed(0)) / 8
+    assert decided(problem.y_held + noise).verdict is Verdict.CONFIDENT, "a sixteenth of all targets"
 
 
 @pytest.mark.other_types

@@ -15,7 +15,7 @@ from isthmus.discovery import search as searching
 from isthmus.discovery.choices import AROUND, CURVED_GAIN, FILLED, LOST, SAVES, SHARP
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.confidence import HeldOutCurve
-from isthmus.discovery.evidence.leftovers import Foretold
+from isthmus.discovery.evidence.foretold import Foretold
 from isthmus.discovery.filled_dimensions import CurvedCoordinates
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.discovery.halves import RANK
@@ -154,6 +154,7 @@ def before_depth(monkeypatch: pytest.MonkeyPatch, *, autoencoding: bool, around:
     monkeypatch.setattr(HeldOutCurve, "train_errors", lambda *_: {2: 0.008})
     monkeypatch.setattr(Search, "_medians", lambda *_: {2: 0.7})
     monkeypatch.setattr(CurvedCoordinates, "around", lambda *_: around)
+    monkeypatch.setattr(CurvedCoordinates, "left_over", lambda *_, **__: None)
     return search
 
 
@@ -180,7 +181,7 @@ def test_a_rank_that_still_moves_with_depth_is_believed_only_where_coordinates_f
 @pytest.mark.other_types
 @pytest.mark.parametrize(
     ("autoencoding", "left", "verdict"),
-    [(False, 0.9, Verdict.DOUBTFUL), (False, 0.0, Verdict.CONFIDENT), (True, 0.9, Verdict.CONFIDENT)],
+    [(False, 0.9, Verdict.DOUBTFUL), (False, 0.0, Verdict.CONFIDENT), (True, 0.9, Verdict.DOUBTFUL)],
 )
 def test_targets_through_what_depth_decides_are_asked_for_a_further_dimension_too(
     autoencoding: bool,  # noqa: FBT001
@@ -190,7 +191,7 @@ def test_targets_through_what_depth_decides_are_asked_for_a_further_dimension_to
 ) -> None:
     search = before_depth(monkeypatch, autoencoding=autoencoding, around=1.9)
     monkeypatch.setattr(searching, "decide_over_depth", lambda *_: Decision(2, Verdict.CONFIDENT, ("Depth says 2.",)))
-    monkeypatch.setattr(CurvedCoordinates, "left_over", lambda *_: Foretold(left, 0.0))
+    monkeypatch.setattr(CurvedCoordinates, "left_over", lambda *_, **__: Foretold(left, 0.0))
     path = DepthPath.of(path_table([[9.0, 9.0, 9.0], [2.0, 1.0, 1.0], [1.0, 2.0, 3.0]]))
     assert search.believe(path, {2: minimum(rank=2)}, name="deep")
     assert (search.decision.rank, search.decision.verdict) == (2, verdict)
@@ -248,20 +249,32 @@ def a_first_answer(columns: int, *, in_doubt: bool) -> Search:
     return search
 
 
+SURE_OF_MANY = replace(
+    SURE, objective=CurveReading(8, 0.3), neighbours=((3e-3, CurveReading(8, 0.2)),), scree=CurveReading(8, 0.5),
+    jacobian_rank=8, widest=10, heldout_error=(1.0, *[0.5] * 7, 0.01, 0.0099),
+    linear_error=(1.0, *[0.6] * 8, 0.5, 0.4),
+)  # fmt: skip
+
+
 @pytest.mark.other_types
 @pytest.mark.parametrize(
-    ("columns", "around", "verdict"),
-    [(6, 2.4, Verdict.DOUBTFUL), (6, 2.6, Verdict.CONFIDENT), (20, 1.4, Verdict.DOUBTFUL), (20, 1.6, Verdict.CONFIDENT),
-     (20, math.nan, Verdict.CONFIDENT)],
+    ("columns", "rank", "around", "verdict"),
+    [(6, 3, 2.4, Verdict.DOUBTFUL), (6, 3, 2.6, Verdict.CONFIDENT), (20, 3, 2.4, Verdict.DOUBTFUL),
+     (20, 3, 2.6, Verdict.CONFIDENT), (20, 8, 4.3, Verdict.CONFIDENT), (20, 8, 3.9, Verdict.DOUBTFUL),
+     (13, 8, 4.3, Verdict.DOUBTFUL), (20, 3, math.nan, Verdict.CONFIDENT)],
 )  # fmt: skip
 def test_a_first_answer_is_held_against_what_rows_fill(
-    columns: int, around: float, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+    columns: int, rank: int, around: float, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of few columns closely; of many, as waves of rank 8 fill 4.3, only where it is twice as much."""
+    """Of few columns or dimensions closely; of many, as waves of rank 8 fill 4.3, only where it is twice as much.
+
+    A roll, a ring with a width and a bent disk, each in 20 columns that curve a little more, were 3, sure.
+    """
     search = a_first_answer(columns, in_doubt=False)
-    monkeypatch.setattr(Search, "_read", lambda *_: SURE)
+    monkeypatch.setattr(Search, "_read", lambda *_: SURE if rank == 3 else SURE_OF_MANY)
     monkeypatch.setattr(CurvedCoordinates, "around", lambda *_: around)
     search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    assert search.decision.rank == rank
     assert search.decision.verdict is verdict
 
 
@@ -307,7 +320,7 @@ def test_an_answer_of_regressions_is_held_against_what_it_loses_where_it_is_sure
     search.size = sized(search)
     monkeypatch.setattr(Search, "_read", lambda *_: SURE)
     monkeypatch.setattr(CurvedCoordinates, "around", lambda *_: around)
-    monkeypatch.setattr(CurvedCoordinates, "left_over", lambda *_: Foretold(told, 0.0))
+    monkeypatch.setattr(CurvedCoordinates, "left_over", lambda *_, **__: Foretold(told, 0.0))
     search._decide()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     assert search.decision.verdict is verdict
     assert search.left_over == (Foretold(told, 0.0) if is_asked else None)

@@ -1,4 +1,7 @@
-"""From findings to a `Discovery`: both halves in the user's units, the certified interval, tables, a diagnosis."""
+"""From findings to a `Discovery`: both halves in the user's units, the certified interval, tables, a diagnosis.
+
+That of a target that does not vary needs no findings: `constant_discovery`.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 import xarray as xr
+from numpy.typing import NDArray
 from torch import nn
 
 from isthmus.diagnostics import Diagnosis, diagnose, leaky_diagnosis
@@ -23,15 +27,18 @@ from isthmus.discovery.halves import INDEX
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.objective_curves import Curve
 from isthmus.discovery.result import Discovery
+from isthmus.discovery.settings import Settings
 from isthmus.errors import NumericalWarning
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.networks.folding import merge_linear_runs
 from isthmus.processes.shared_state import silenced
-from isthmus.theory import RankEstimate
+from isthmus.theory import RankEstimate, Verdict
 from isthmus.theory.curve_readings import running_minimum
+from isthmus.training.losses import Loss
 
 RUN_COLUMNS = ("ridge", "start", "kind", "objective", "data_loss", "heldout_error", "jacobian_rank", "activation_rank",
                 "stationarity", "outcome", "gradient_evaluations", "seconds")  # fmt: skip
+Array = NDArray[np.float64]
 
 
 def assemble(
@@ -72,6 +79,51 @@ def assemble(
         readings={**_readings(findings, rank), **energies},
         combinations=combinations_of(findings, data, halves) if family.settings.rank_kind is INDEX and rank else None,
     )
+
+
+def constant_discovery(
+    x: Array, y: Array, settings: Settings, *, names: tuple[tuple[str, ...], tuple[str, ...]], task: str, loss: Loss
+) -> Discovery:
+    """Rank 0: the constant itself as decoder, an encoder to no coordinate."""
+    targets = loss.targets(torch.from_numpy(y), torch.float64)
+    value = (
+        loss.output_units(y[0], np.zeros(y.shape[1]))[0]
+        if loss.standardised
+        else loss.best_constant(targets, None, loss.num_outputs(targets)).numpy()
+    )
+    encoder = FullyConnected.from_layers([torch.zeros(0, x.shape[1])], [torch.zeros(0)])
+    decoder = FullyConnected.from_layers([torch.zeros(len(value), 0)], [torch.from_numpy(np.array(value))])
+    network = FullyConnected.from_layers([torch.zeros(len(value), x.shape[1])], [torch.from_numpy(np.array(value))])
+    scree, objective_curve = _no_curves()
+    reason = "the target is the same in every row"
+    return Discovery(
+        rank=0,
+        verdict=Verdict.CONFIDENT,
+        reasons=("The target is the same in every row: nothing of the input is needed.",),
+        interval=RankEstimate(
+            0, 0, 0, "no map has a smaller rank", reason, 0.0, {"certificates": [{"kind": "factorisation", "claim": 0}]}
+        ),
+        scree=scree,
+        objective_curve=objective_curve,
+        encoder=encoder,
+        decoder=decoder,
+        network=network,
+        runs=xr.Dataset({name: ("run", np.zeros(0)) for name in RUN_COLUMNS}),
+        diagnosis=diagnose(network, torch.from_numpy(x)),
+        task=task,
+        input_names=names[0],
+        target_names=names[1],
+        settings={**settings.as_dict(), "loss": loss.name},
+        readings={"heldout_error": 0.0, "linear_rank": 0, "one_fewer": None},
+    )
+
+
+def _no_curves() -> tuple[xr.Dataset, xr.Dataset]:
+    """A scree and an objective curve without a rank and a ridge."""
+    none, no_rank = np.zeros(0), np.zeros(0, dtype=np.int64)
+    scree = {name: ("rank", none) for name in ("train_error", "heldout_error", "linear_error")}
+    curve = {"objective": (("ridge", "rank"), np.zeros((0, 0))), "chosen": ("ridge", np.zeros(0, dtype=bool))}
+    return xr.Dataset(scree, {"rank": no_rank}), xr.Dataset(curve, {"ridge": none, "rank": no_rank})
 
 
 def _with_shares(interval: RankEstimate, findings: Findings) -> RankEstimate:

@@ -12,13 +12,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from isthmus.discovery.choices import AROUND, CAPPED_FROM, CLOSELY, FAR_FEWER, FORETOLD_ERROR, NARROW
+from isthmus.discovery.choices import AROUND, CAPPED_FROM, CLOSELY, FAR_FEWER, FORETOLD_ERROR, LOW_RANK, NARROW
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.depth.between_rows import filled_by, near_dimension
-from isthmus.discovery.evidence.leftovers import Foretold
+from isthmus.discovery.evidence.baseline import linear_network
+from isthmus.discovery.evidence.foretold import AlongOneDirection, Foretold
 from isthmus.discovery.factorisation import Factorisation, cut_network
 from isthmus.discovery.findings import Decision
-from isthmus.discovery.halves import RANK
+from isthmus.discovery.halves import INDEX, RANK
 from isthmus.discovery.kinds.family import Family
 from isthmus.discovery.objective_curves import Curve
 from isthmus.networks import FullyConnected
@@ -73,9 +74,12 @@ class CurvedCoordinates:
 
     def cut(self, rank: int) -> Factorisation[FullyConnected] | None:
         """The network of so many curved coordinates that are no classes' scores, in two; None where there is none."""
+        curved = self.family.settings.rank_kind is RANK and not self.problem.classes
+        return self._halves(rank) if curved else None
+
+    def _halves(self, rank: int) -> Factorisation[FullyConnected] | None:
         known, family = self.halves.get(rank), self.family
-        curved = family.settings.rank_kind is RANK and not self.problem.classes
-        if known is None or known.dimensions != rank or rank < 1 or not curved:
+        if known is None or known.dimensions != rank or rank < 1:
             return None
         return cut_network(family.written(family.network_of(known)), self.problem.x, rank, layer=family.middle)
 
@@ -111,7 +115,8 @@ class CurvedCoordinates:
         Args:
             decision: of which a sure one may fall into doubt.
             asked: whether depth was varied.
-            closely: of data that are autoencoded, as work was done on doubts; else of up to `NARROW` columns.
+            closely: of data that are autoencoded, as work was done on doubts; else of up to `NARROW` columns, or
+                `LOW_RANK` dimensions.
         """
         rank = decision.rank
         if not self.problem.autoencoding:
@@ -120,22 +125,31 @@ class CurvedCoordinates:
         if decision.verdict is not Verdict.CONFIDENT:
             return decision
         least = self.least_around(rank)
-        if not (closely or self.problem.d_in <= NARROW or rank > FAR_FEWER * least):
+        if not (closely or self.problem.d_in <= NARROW or rank <= LOW_RANK or rank > FAR_FEWER * least):
             return decision
         who = "rows" if least == self.around(rank) else COORDINATES
         return held_against_rows(decision, least, who=who, asked=asked)
 
-    def left_over(self, rank: int) -> Foretold | None:
-        """How well inputs tell what is lost of held-out targets; None where it is next to nothing, or not known.
+    def left_over(self, rank: int, *, linear: bool = False) -> Foretold | None:
+        """How far what is lost of held-out rows is a further dimension; None where it is next to nothing, or not known.
 
-        Nor is it asked where inputs or targets have no further one.
+        Nor is it asked where inputs, or targets of two curved halves, have no further one.
+
+        Args:
+            rank: of the halves.
+            linear: whether they are those of the linear map.
         """
         problem = self.problem
-        asked = problem.loss.is_quadratic and rank < min(problem.most_in, problem.most_out)
-        halves = self.cut(rank) if asked else None
-        if halves is None or not self.halves[rank].heldout_error > FORETOLD_ERROR:
+        most = problem.most_in if self.family.settings.rank_kind is INDEX else min(problem.most_in, problem.most_out)
+        if not problem.loss.is_quadratic or not 0 < rank < most:
             return None
-        return Foretold.of(halves, problem)
+        kind = AlongOneDirection if problem.autoencoding else Foretold
+        if linear:
+            return kind.of(cut_network(linear_network(problem, rank), problem.x, rank), problem, exact=True)
+        halves = self._halves(rank)
+        if halves is None or (problem.autoencoding and not self.halves[rank].heldout_error > FORETOLD_ERROR):
+            return None  # of targets a single one may be lost
+        return kind.of(halves, problem)
 
     def lost_by_column(self, rank: int) -> NDArray[np.float64] | None:
         """Share of each column of held-out targets that is lost through so many coordinates, where that is known."""

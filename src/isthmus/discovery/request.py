@@ -13,14 +13,13 @@ import torch
 from isthmus.discovery.answer_doubts import (
     against_leftovers,
     against_lost_columns,
+    against_lost_targets,
     against_sets_of_rows,
     against_short_blocks,
     against_unseen,
     in_order,
-    naming_lost_targets,
 )
-from isthmus.discovery.assembly import assemble
-from isthmus.discovery.constant import constant_discovery
+from isthmus.discovery.assembly import assemble, constant_discovery
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
@@ -240,7 +239,7 @@ class Request:
             found = against_sets_of_rows(against_short_blocks(found, sample), sample)
         if sample.groups is None:  # rows of one group may be off together
             found = against_leftovers(found, findings)
-        found = naming_lost_targets(found, findings)
+        found = against_lost_targets(found, findings)
         if self.rescale:
             found = against_lost_columns(found, findings)
         return against_unseen(found, findings, sample) if sample.num_unseen else found

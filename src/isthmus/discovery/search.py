@@ -21,7 +21,7 @@ from isthmus.discovery.depth.between_rows import local_dimension, near_dimension
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.evidence.baseline import linear_errors, linear_network
 from isthmus.discovery.evidence.confidence import HeldOutCurve, Shares, start_share
-from isthmus.discovery.evidence.leftovers import Foretold, held_against_leftovers
+from isthmus.discovery.evidence.foretold import Foretold, held_against_leftovers
 from isthmus.discovery.filled_dimensions import CurvedCoordinates
 from isthmus.discovery.findings import Decision, Findings, Readings, SizeFindings
 from isthmus.discovery.halves import INDEX, RANK
@@ -66,7 +66,7 @@ class Search:
     in_doubt = False  # whether the first answer was
     scree_of_all: OfAllRows | None = None  # what all rows, each held out once, say, where that was looked at
     over_depth: OverDepth | None = None  # what several depths said, once they were asked
-    left_over: Foretold | None = None  # of targets, what a rank loses that was sure without this
+    left_over: Foretold | None = None  # what a rank loses that was sure without this
     below = False  # whether smaller ridges were searched, in vain
 
     def __init__(self, problem: Problem, settings: Settings, runner: UnitRunner, *, name: str = "") -> None:
@@ -112,14 +112,10 @@ class Search:
         return CurvedCoordinates(self.size.family, self.scree)
 
     def _held_against_leftovers(self, decision: Decision) -> Decision:
-        """A rank of targets that is sure without this, with what it loses asked whether the inputs tell it.
-
-        Not of a linear map, which leaves what is bent.
-        """
-        if self.problem.autoencoding:
-            return decision
-        asked = decision.verdict is Verdict.CONFIDENT and not is_linear(self.readings, decision.rank)
-        self.left_over = self.coordinates.left_over(decision.rank) if asked else None
+        """A rank that is sure without this, with what it loses asked whether that is a further dimension."""
+        linear = is_linear(self.readings, decision.rank)
+        asked = decision.verdict is Verdict.CONFIDENT
+        self.left_over = self.coordinates.left_over(decision.rank, linear=linear) if asked else None
         return held_against_leftovers(decision, self.left_over, ridge=self.readings.ridge, asked=self.below)
 
     @property
@@ -140,8 +136,14 @@ class Search:
             shares=self._shares(rank, trained, self.scree), starts=trained.starts, curves=trained.curves,
             scree=self.scree, warnings=self.size.warnings, linear=linear, halved=self._halved(rank, linear=linear),
             deep=self.deepest.get(rank) if self.over_depth and self.over_depth.rank == rank else None,
-            whole=self._whole(rank, linear=linear), foretold=self.left_over.more if self.left_over else None,
+            whole=self._whole(rank, linear=linear), foretold=self._foretold,
         )  # fmt: skip
+
+    @property
+    def _foretold(self) -> float | None:
+        left = self.left_over
+        known = left is not None and (left.counts or not self.problem.autoencoding)
+        return left.more if left is not None and known else None
 
     def _halved(self, rank: int, *, linear: bool) -> list[FullyConnected]:
         """Of a linear encoder, what halves of the rows give in place of `_whole`: how sure its rows are."""

@@ -14,7 +14,7 @@ import torch
 from isthmus.discovery.choices import FORETOLD, MORE_ROWS, MORE_TAKEN
 from isthmus.discovery.data.problem import Problem, pose
 from isthmus.discovery.data.scaling import Scaling, Standardiser
-from isthmus.discovery.evidence.leftovers import Foretold
+from isthmus.discovery.evidence.foretold import Foretold
 from isthmus.discovery.remedies.anew import (
     MoreRows,
     OneScale,

@@ -38,6 +38,7 @@ class Problem:
         shift: added to outputs in the user's units, where targets are not standardised; see `Loss.reduced`.
         trained_share: of all weight, that of the training rows; None: by their number.
         directions: in how many directions the inputs vary, and targets whose means networks give; None: in all.
+        target_names: of the standardised targets, for words; empty where they are not known.
         together, together_held: a number of each training and each held-out row, the same for rows of one group or of
             one stretch of a series, which resemble each other; None: rows are independent.
     """
@@ -60,6 +61,7 @@ class Problem:
     together: Numbers | None = None
     together_held: Numbers | None = None
     directions: tuple[int | None, int | None] = (None, None)
+    target_names: tuple[str, ...] = ()
 
     @property
     def d_in(self) -> int:

@@ -218,10 +218,12 @@ class Sample:
             told = targets_among_inputs(data.x, data.y, (data.input_names, data.target_names))
             if told and settings.rank_kind is INDEX:  # else to pass an input on is a task like others
                 warnings.warn(told, DataWarning, stacklevel=outside())
-        return pose(
+        problem = pose(
             data.x, data.y, self.held, loss=data.loss, inputs=inputs, targets=targets, weight=data.weight,
             labels=RowLabels(data.numbers, self.together),
         )  # fmt: skip
+        names = [data.target_names[column] for column in targets.kept] if targets else []
+        return replace(problem, target_names=tuple(names))
 
     def posed_again(self, settings: Settings) -> Problem | None:
         """The same without a word on constant columns, which was said when the data were posed first."""
