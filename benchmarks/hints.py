@@ -7,7 +7,11 @@ Of the answers in doubt whose rank is wrong, of those that say a direction: how 
 right rank says of none what it is ("may"); how many there are is printed. A hint that points the right way in fewer
 than 80 of 100 goes.
 
-Answer: not measured yet.
+Answer (at 3ae6b745, on 490 tables that two strangers made, 142 to be reconstructed and 348 regressions and classes, by
+quick effort and by default): beside a wrong rank 52 of 53 pointed the right way. Further dimensions: what the inputs
+tell 20 of 20, targets that are hardly predicted 8 of 8, weak combinations 4 of 4, an error that is larger 3 of 3,
+unlearnt rows 3 of 4. Fewer, curved ones: 9 of 9, functions of others 3 of 3. Hints that are not listed here were beside
+no wrong rank.
 """
 
 import argparse
