@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from isthmus.discovery.choices import AROUND, CAPPED_FROM, CLOSELY, FAR_FEWER, FORETOLD_ERROR, LOW_RANK, NARROW
+from isthmus.discovery.choices import AROUND, CAPPED_FROM, CLOSELY, FAR_FEWER, LOW_RANK, NARROW
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.depth.between_rows import filled_by, near_dimension
 from isthmus.discovery.evidence.baseline import linear_network
@@ -131,7 +131,7 @@ class CurvedCoordinates:
         return held_against_rows(decision, least, who=who, asked=asked)
 
     def left_over(self, rank: int, *, linear: bool = False) -> Foretold | None:
-        """How far what is lost of held-out rows is a further dimension; None where it is next to nothing, or not known.
+        """How far what is lost of held-out rows is a further dimension; None where that is not known.
 
         Nor is it asked where inputs, or targets of two curved halves, have no further one.
 
@@ -147,9 +147,7 @@ class CurvedCoordinates:
         if linear:
             return kind.of(cut_network(linear_network(problem, rank), problem.x, rank), problem, exact=True)
         halves = self._halves(rank)
-        if halves is None or (problem.autoencoding and not self.halves[rank].heldout_error > FORETOLD_ERROR):
-            return None  # of targets a single one may be lost
-        return kind.of(halves, problem)
+        return None if halves is None else kind.of(halves, problem)
 
     def lost_by_column(self, rank: int) -> NDArray[np.float64] | None:
         """Share of each column of held-out targets that is lost through so many coordinates, where that is known."""

@@ -251,7 +251,9 @@ def test_what_two_nearly_equal_targets_differ_by_is_a_dimension() -> None:
     assert not left(residuals[:, :1] * [1.0, 1.0]).counts, "control: nothing but noise of what they share"
 
 
-def autoencoded(x: np.ndarray, kept: int, *, weight: np.ndarray | None = None) -> AlongOneDirection:
+def autoencoded(
+    x: np.ndarray, kept: int, *, weight: np.ndarray | None = None, exact: bool = False
+) -> AlongOneDirection:
     """What the first principal components leave along one direction."""
     scaled = Standardiser.of(x)
     problem = pose(
@@ -265,7 +267,7 @@ def autoencoded(x: np.ndarray, kept: int, *, weight: np.ndarray | None = None) -
     )
     back = torch.linalg.svd(problem.x.double(), full_matrices=False)[2][:kept]
     halves: Any = Factorisation(lambda x: x @ back.T, lambda z: z @ back / x.shape[1] ** 0.5, kept, 1, 0.0)  # pyright: ignore[reportArgumentType]
-    return AlongOneDirection.of(halves, problem)
+    return AlongOneDirection.of(halves, problem, exact=exact)
 
 
 @pytest.mark.other_types
@@ -285,6 +287,9 @@ def test_a_factor_too_weak_for_its_ridge_is_what_is_lost_along_one_direction() -
     of_one = x[:, :1] * 0 + z[:, :2] @ along[:2] + 0.02 * noise * ([12] + [1] * 15)
     assert not autoencoded(of_one, 2).counts, "the noise of one column"
     assert not autoencoded(x[:, :5] + 0.02 * noise[:, :5], 2).counts, "along three directions noise has one as well"
+    assert autoencoded(x, 3).more == 0, "next to nothing is lost"
+    assert autoencoded(x, 3, exact=True).more == 0, "nor of a linear map more than rounding"
+    assert autoencoded(x + 0.02 * noise, 2, exact=True).counts, "control"
     weights = np.where(np.arange(500) < 400, 1.0, 1e-9)
     other = np.where(np.arange(500)[:, None] < 400, z[:, :2] @ along[:2] + 0.1 * noise, x + 0.02 * noise)
     assert not autoencoded(other, 2, weight=weights).counts, "rows that hardly weigh"

@@ -24,6 +24,8 @@ from isthmus.theory import Verdict
 KERNEL_ROWS = 600  # whose products are decomposed, a tenth of a second
 WIDTHS, PENALTIES = (0.1, 0.5, 2.0), (0.01, 0.1, 1.0)  # of kernels over the mean squared distance, and of their sums
 FORETOLD_LEAST = 1e-5  # of the variance of all targets, below which a target or a component is what rounding leaves
+LEAST_OF_EXACT = (NOTHING_LEFT, NOTHING_LEFT)
+MOST_ALONE = 500  # targets up to which each is asked by itself
 FEWEST_DIRECTIONS, FEWEST_COLUMNS = 4.0, 2.0  # that share what is lost, or have it, else it may be noise along one
 Array = NDArray[np.float64]
 
@@ -81,16 +83,16 @@ class Foretold:
             part.double().numpy() for part in (problem.x, problem.x_held, problem.y, problem.y_held)
         )
         weights, targets = (_numbers(problem.weight), _numbers(problem.weight_held)), e.shape[1]
-        found = cls(0.0, 0.0)
-        if exact or np.square(e_held).sum(axis=1).mean() > FORETOLD_ERROR:  # else it is how training ended
+        found, (least, least_alone) = cls(0.0, 0.0), LEAST_OF_EXACT if exact else (FORETOLD_ERROR, FORETOLD_LEAST)
+        if np.square(e_held).sum(axis=1).mean() > least:  # else it is how training ended
             by_inputs = foretold(x, e, x_held, e_held, *weights)
             found = cls(by_inputs, foretold(z, e, z_held, e_held, *weights) if by_inputs > FORETOLD else 0.0)
-        if found.counts or targets == 1:
+        if found.counts or not 1 < targets <= MOST_ALONE:
             return found
         components = np.linalg.svd(e - e.mean(axis=0), full_matrices=False)[2].T
         turned = np.hstack([np.eye(targets), components])
         spread, lost = (np.square(part @ turned).mean(axis=0) for part in (y_held - y.mean(axis=0), e_held))
-        asked = np.flatnonzero((lost > FORETOLD_ERROR * spread) & (lost > (NOTHING_LEFT if exact else FORETOLD_LEAST)))
+        asked = np.flatnonzero((lost > FORETOLD_ERROR * spread) & (lost > least_alone))
         if not len(asked):
             return found
         e, e_held = e @ turned[:, asked], e_held @ turned[:, asked]
@@ -134,20 +136,29 @@ class AlongOneDirection(Foretold):
         )
 
     @classmethod
-    def of(cls, halves: Factorisation[FullyConnected], problem: Problem, *, exact: bool = False) -> "AlongOneDirection":  # noqa: ARG003
-        """That of a network in two halves."""
-        z, z_held, e, e_held = _lost(halves, problem)
+    def of(cls, halves: Factorisation[FullyConnected], problem: Problem, *, exact: bool = False) -> "AlongOneDirection":
+        """That of a network in two halves; 0 where next to nothing is lost."""
+        from scipy.sparse.linalg import svds  # slow to import, and only this needs it
+
+        z, z_held, off, off_held = _lost(halves, problem)
+        if np.square(off_held).sum(axis=1).mean() <= (NOTHING_LEFT if exact else FORETOLD_ERROR):
+            return cls(0.0, 0.0)
         weights = _numbers(problem.weight), _numbers(problem.weight_held)
-        mean, further = np.average(e, axis=0, weights=weights[0]), problem.most_in - z.shape[1]
-        off, off_held = ((part - mean) * _roots(w, len(part)) for part, w in zip((e, e_held), weights, strict=True))
-        direction = np.linalg.svd(off, full_matrices=False)[2][0]
+        mean, further = np.average(off, axis=0, weights=weights[0]), problem.most_in - z.shape[1]
+        for part, weight in zip((off, off_held), weights, strict=True):  # in place: of pictures they are large
+            part -= mean
+            part *= _roots(weight, len(part))
+        start = np.random.default_rng(0).normal(size=min(off.shape))
+        direction = np.asarray(svds(off, k=1, v0=start)[2])[0] if min(off.shape) > 1 else off[0]
         share = float(np.square(off_held @ direction).sum() / max(np.square(off_held).sum(), 1e-300))
         # along few directions noise, too, lies for the most part along one, and so it does where one column has more
         if not share * further > FEWEST_DIRECTIONS or np.square(np.square(direction)).sum() > 1 / FEWEST_COLUMNS:
             share = 0.0
-        along, along_held = (part @ direction[:, None] for part in (e, e_held))
-        by_coordinates = foretold(z, along, z_held, along_held, *weights) if share > cls.least else 0.0
-        return cls(share, by_coordinates)
+        roots = [_roots(weight, len(part)) for part, weight in zip((off, off_held), weights, strict=True)]
+        along, along_held = (
+            (part @ direction)[:, None] / root for part, root in zip((off, off_held), roots, strict=True)
+        )
+        return cls(share, foretold(z, along, z_held, along_held, *weights) if share > cls.least else 0.0)
 
 
 def held_against_leftovers(decision: Decision, left: Foretold | None, *, ridge: float, asked: bool = False) -> Decision:
