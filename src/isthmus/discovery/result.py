@@ -72,8 +72,9 @@ class Discovery(Shown):
             `rank`), `start_share` (share of the starts at the chosen ridge and its neighbours whose Jacobian has that
             rank). The first is shown and does not decide; a small second is a doubt where rows are few. Of a regression
             that nothing else leaves in doubt `foretold`, how much more of what is lost the inputs tell than the
-            coordinates (`discovery.evidence.leftovers`). Of a sample of many rows `unseen_error`, through `rank`
-            dimensions on the others, on which nothing was fitted or chosen. With one scale for all columns
+            coordinates (`discovery.evidence.foretold`); of data that are autoencoded, where it counts, the share of it
+            that lies along one direction. Of a sample of many rows `unseen_error`, through `rank` dimensions on the
+            others, on which nothing was fitted or chosen. With one scale for all columns
             `columns_holding`, how many hold 95 % of the variance. Of classes `accuracy_rank`, the least with
             which as many are told apart as with any, within one standard error, from `accuracy_rank_low` to
             `accuracy_rank_high` on 95 % of resampled rows (`discovery.held_out_once`). Of a leaky network also what its
