@@ -142,8 +142,9 @@ class Search:
     @property
     def _foretold(self) -> float | None:
         left = self.left_over
-        known = left is not None and (left.counts or not self.problem.autoencoding)
-        return left.more if left is not None and known else None
+        if left is None or (self.problem.autoencoding and not left.counts):  # of noise some lies along one direction
+            return None
+        return left.more
 
     def _halved(self, rank: int, *, linear: bool) -> list[FullyConnected]:
         """Of a linear encoder, what halves of the rows give in place of `_whole`: how sure its rows are."""

@@ -289,7 +289,9 @@ def test_a_factor_too_weak_for_its_ridge_is_what_is_lost_along_one_direction() -
     assert not autoencoded(x[:, :5] + 0.02 * noise[:, :5], 2).counts, "along three directions noise has one as well"
     assert autoencoded(x, 3).more == 0, "next to nothing is lost"
     assert autoencoded(x, 3, exact=True).more == 0, "nor of a linear map more than rounding"
-    assert autoencoded(x + 0.02 * noise, 2, exact=True).counts, "control"
+    faint = z[:, :2] @ along[:2] + 0.02 * z[:, 2:] @ along[2:] + 0.002 * noise
+    assert autoencoded(faint, 2, exact=True).counts, "a linear map leaves no more than there is,"
+    assert autoencoded(faint, 2).more == 0, "a network what its training does"
     weights = np.where(np.arange(500) < 400, 1.0, 1e-9)
     other = np.where(np.arange(500)[:, None] < 400, z[:, :2] @ along[:2] + 0.1 * noise, x + 0.02 * noise)
     assert not autoencoded(other, 2, weight=weights).counts, "rows that hardly weigh"

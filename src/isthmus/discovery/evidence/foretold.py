@@ -145,16 +145,16 @@ class AlongOneDirection(Foretold):
             return cls(0.0, 0.0)
         weights = _numbers(problem.weight), _numbers(problem.weight_held)
         mean, further = np.average(off, axis=0, weights=weights[0]), problem.most_in - z.shape[1]
-        for part, weight in zip((off, off_held), weights, strict=True):  # in place: of pictures they are large
+        roots = [_roots(weight, len(part)) for part, weight in zip((off, off_held), weights, strict=True)]
+        for part, root in zip((off, off_held), roots, strict=True):  # in place: of pictures they are large
             part -= mean
-            part *= _roots(weight, len(part))
+            part *= root
         start = np.random.default_rng(0).normal(size=min(off.shape))
         direction = np.asarray(svds(off, k=1, v0=start)[2])[0] if min(off.shape) > 1 else off[0]
         share = float(np.square(off_held @ direction).sum() / max(np.square(off_held).sum(), 1e-300))
         # along few directions noise, too, lies for the most part along one, and so it does where one column has more
         if not share * further > FEWEST_DIRECTIONS or np.square(np.square(direction)).sum() > 1 / FEWEST_COLUMNS:
             share = 0.0
-        roots = [_roots(weight, len(part)) for part, weight in zip((off, off_held), weights, strict=True)]
         along, along_held = (
             (part @ direction)[:, None] / root for part, root in zip((off, off_held), roots, strict=True)
         )
