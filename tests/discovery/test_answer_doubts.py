@@ -20,6 +20,7 @@ from isthmus.discovery.answer_doubts import (
     against_lost_targets,
     against_sets_of_rows,
     against_short_blocks,
+    against_wild_rows,
 )
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
@@ -114,6 +115,40 @@ def test_a_target_of_which_rows_trained_on_tell_far_more_than_others_is_a_doubt(
     assert decided(problem.y_held) is sure
     noise = torch.randn(problem.y_held.shape, generator=torch.Generator().manual_seed(0)) / 8
     assert decided(problem.y_held + noise).verdict is Verdict.CONFIDENT, "a sixteenth of all targets"
+
+
+@pytest.mark.other_types
+def test_an_answer_about_one_row_is_doubted_and_one_about_all_rows_is_not() -> None:
+    """One row of 500 was a thousand times as large as others of three dimensions: 1 dimension, sure."""
+    rng = np.random.default_rng(0)
+    mixed, tail = rng.normal(size=(3, 10)), rng.standard_cauchy(size=500)
+    sure = replace(discoveries.discovery(), rank=1, verdict=Verdict.CONFIDENT, reasons=("They agree.",))
+    assert sure.probability is not None
+
+    def decided(x: np.ndarray, axes: int = 1) -> Discovery:
+        problem = Sample.of(checked_data(x, None, None), Settings()).posed(Settings())
+        assert problem is not None
+        largest = torch.linalg.svd(torch.cat([problem.x, problem.x_held]).double()).Vh[:axes]
+        network = FullyConnected.from_layers([largest.mT @ largest / math.sqrt(10)])  # targets have a variance of 1
+        findings: Any = SimpleNamespace(
+            family=SimpleNamespace(problem=problem, network_of=lambda _: network), scree={1: "halves"}, whole=None
+        )
+        return against_wild_rows(sure, findings)
+
+    factors = rng.normal(size=(500, 3))
+    wild = factors @ mixed
+    wild[7] *= 1000
+    found = decided(wild)
+    assert found.verdict is Verdict.DOUBTFUL
+    assert re.match(
+        r"One row holds 9[\d.]+% of what varies, and of what the others vary by [\d.]+% is", found.reasons[0]
+    )
+    assert found.probability is None
+    assert decided(wild, axes=3) is sure, "nothing of the others is lost"
+    assert decided(factors @ mixed) is sure, "control: no row is wild"
+    heavy = np.outer(tail, rng.normal(size=10))
+    assert decided(heavy) is sure, "a factor with heavy tails"
+    assert decided(heavy + np.abs(tail).max() * 0.01 * rng.normal(size=(500, 10))).verdict is Verdict.DOUBTFUL
 
 
 @pytest.mark.other_types

@@ -38,6 +38,17 @@ def test_the_headline_gives_the_rank_and_how_sure(rank: int, verdict: Verdict, s
     assert verdict_of(discoveries.discovery(rank=rank, verdict=verdict)).headline == start
 
 
+def test_what_is_less_likely_than_not_is_not_called_probable() -> None:
+    """19 dimensions whose readings were 1 to 20, of a probability of .37, were "probably 19"."""
+    other = {"objective_rank": 20, "scree_rank": 1, "jacobian_rank": 9, "sharpness": 0.01, "scree_margin": 0.0}
+    found = discoveries.discovery(verdict=Verdict.DOUBTFUL)
+    readings = {**found.readings, **other, "resample_share": 0.1}
+    unlikely = discoveries.discovery(verdict=Verdict.DOUBTFUL, readings=readings, task="autoencoding")
+    assert (found.probability or 0.0) > 0.5 > (unlikely.probability or 1.0)
+    assert verdict_of(found).headline.startswith("Probably 3")
+    assert verdict_of(unlikely).headline == "Perhaps 3 dimensions, but this is doubtful."
+
+
 def test_what_is_sure_against_a_reading_does_not_say_that_they_agree() -> None:
     agreed = discoveries.discovery()
     other = {**agreed.readings, "scree_rank": 2}

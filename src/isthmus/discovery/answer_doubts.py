@@ -7,7 +7,17 @@ from dataclasses import replace
 
 import torch
 
-from isthmus.discovery.choices import AS_READ, COLUMN_LOST, HARDLY, LEFT_OVER_ERROR, NOTHING_LEFT, UNLEARNT_TARGET
+from isthmus.discovery.choices import (
+    AS_READ,
+    COLUMN_LOST,
+    HARDLY,
+    LEFT_OVER_ERROR,
+    NOTHING_LEFT,
+    OTHERS_LOST,
+    UNLEARNT_TARGET,
+    WILD,
+    WILD_ROWS,
+)
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.scaling import Scaling
 from isthmus.discovery.evidence.leftovers import leftover, told_by_others
@@ -129,6 +139,35 @@ def against_lost_columns(found: Discovery, findings: Findings) -> Discovery:
         found,
         f"With one scale for all columns {counted(count, 'column')} {are} lost, though others tell of {them}: where "
         f'units differ, scaling="column" (--scaling column) counts {them} too.',
+    )
+
+
+def against_wild_rows(found: Discovery, findings: Findings) -> Discovery:
+    """In doubt where a few rows hold most of what varies and some of the others is lost: the answer is about those few.
+
+    Of 500 rows in three dimensions one was a thousand times as large: 1, sure, and of what the other 499 vary by 2.6 %
+    was lost, nearly all of it where the one is ten thousand times as large. Heavy tails of a factor leave the others.
+    """
+    problem, here = findings.family.problem, findings.scree.get(found.rank)
+    if here is None or not problem.loss.is_quadratic:
+        return found
+    network = (findings.whole or findings.family.network_of(here)).double()
+    x, y = (torch.cat(parts).double() for parts in ((problem.x, problem.x_held), (problem.y, problem.y_held)))
+    size = (y - y.mean(0)).square().sum(1)
+    most = max(round(WILD_ROWS * len(y)), 1)
+    held = size.sort(descending=True).values[:most].cumsum(0) / size.sum()
+    others = size.argsort()[:-most]
+    with torch.no_grad():
+        left = (network(x[others]) - y[others]).square().sum()
+    lost = float(left / (y[others] - y[others].mean(0)).square().sum())
+    if held[-1] <= WILD or lost <= OTHERS_LOST:
+        return found
+    few = int((held <= WILD).sum()) + 1
+    who = "One row holds" if few == 1 else f"{few:,} rows hold"
+    return _in_doubt(
+        replace(found, readings={**found.readings, "others_lost": lost}),
+        f"{who} {held[few - 1]:.1%} of what varies, and of what the others vary by {lost:.1%} is missed: the answer is "
+        "about those few. Leave them out, or take logarithms.",
     )
 
 

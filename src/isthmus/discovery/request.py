@@ -17,6 +17,7 @@ from isthmus.discovery.answer_doubts import (
     against_sets_of_rows,
     against_short_blocks,
     against_unseen,
+    against_wild_rows,
     in_order,
 )
 from isthmus.discovery.assembly import assemble, constant_discovery
@@ -239,7 +240,7 @@ class Request:
             found = against_sets_of_rows(against_short_blocks(found, sample), sample)
         if sample.groups is None:  # rows of one group may be off together
             found = against_leftovers(found, findings)
-        found = against_lost_targets(found, findings)
+        found = against_wild_rows(against_lost_targets(found, findings), findings)
         if self.rescale:
             found = against_lost_columns(found, findings)
         return against_unseen(found, findings, sample) if sample.num_unseen else found

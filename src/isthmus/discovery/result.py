@@ -77,7 +77,7 @@ class Discovery(Shown):
             others, on which nothing was fitted or chosen. With one scale for all columns
             `columns_holding`, how many hold 95 % of the variance. Of classes `accuracy_rank`, the least with
             which as many are told apart as with any, within one standard error, from `accuracy_rank_low` to
-            `accuracy_rank_high` on 95 % of resampled rows (`discovery.held_out_once`). Of a leaky network also what its
+            `accuracy_rank_high` on 95 % of resampled rows (`discovery.accuracy`). Of a leaky network also what its
             energies say, see `discovery.assembly`.
         control: the same pipeline run on the Gaussian surrogate of the same covariance, if it was asked for.
         depth_path: the rank as a function of depth, if it was asked for.
@@ -172,11 +172,12 @@ class Discovery(Shown):
         """What tasks of known rank say of such an answer; None where too few of this kind were measured, or it is 0.
 
         Nothing is known under another loss than the usual one, of a search that the time limit cut short, of a
-        series: the tasks had independent rows; nor of a rank that is known to be too small.
+        series: the tasks had independent rows; nor of a rank that is known to be too small, or that of a few rows.
         """
         usual = usual_loss(classes=self.task == "classification").name
         is_as_measured = self.loss.name == usual and CUT_SHORT not in self.warnings and not self.settings.get("ordered")
         is_as_measured &= float(self.readings.get("foretold") or 0.0) <= FORETOLD
+        is_as_measured &= "others_lost" not in self.readings
         return calibration(self.kind, self.task, self.readings) if self.rank and is_as_measured else None
 
     @property

@@ -39,6 +39,7 @@ ENDS = ("measured", "low", "high")  # of an exponent
 _SAME = 1.02
 _NO_RATIO = 1e4  # from here on hardly anything is lost through the rank, and what is lost through one fewer is said
 _OF_TARGETS = {"index": "combinations of the inputs", "rank": "curved coordinates", "mode": "modes of the outputs"}
+LIKELY = 0.5  # probability from which an answer is called probable
 FAR = 1e-3  # relative stationarity beyond which energies are rough
 
 
@@ -100,7 +101,8 @@ def _headline(found: Discovery) -> str:
     if found.rank == 0:
         return f"{counted_ones(found, 0)}: the targets do not depend on the inputs."
     if found.verdict is Verdict.DOUBTFUL:
-        return f"Probably {counted_ones(found, found.rank)}, but this is doubtful."
+        is_likely = found.probability is None or found.probability >= LIKELY
+        return f"{'Probably' if is_likely else 'Perhaps'} {counted_ones(found, found.rank)}, but this is doubtful."
     return f"This task needs {counted_ones(found, found.rank)}."
 
 

@@ -85,6 +85,12 @@ def test_classes_along_the_first_component_need_one_dimension() -> None:
     assert blind[1] > 0.8, "the first component says nothing about these classes"
 
 
+def test_labels_that_are_all_different_are_classes_without_a_word() -> None:
+    """Six copies of a warning of scikit-learn reached the user: "could represent a regression problem"."""
+    labels = torch.arange(NUM_SAMPLES)
+    assert len(linear_errors(posed(samples(), labels, loss=CROSS_ENTROPY), most=2)) == 3  # warnings are errors here
+
+
 def test_a_training_split_with_one_class_alone_keeps_the_constant() -> None:
     x = samples()
     labels = torch.arange(NUM_SAMPLES) % 2

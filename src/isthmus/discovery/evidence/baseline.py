@@ -9,6 +9,7 @@ from torch import Tensor
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.kinds.connected import reduced_rank_map
 from isthmus.networks import FullyConnected
+from isthmus.processes.shared_state import silenced
 from isthmus.training import fit
 from isthmus.training.losses import weighted_mean
 from isthmus.training.solvers.solver import LBFGS
@@ -73,9 +74,10 @@ def _logistic_errors(problem: Problem, most: int) -> list[float]:
     varied = len(problem.y.unique()) > 1
     for k in range(1, min(most, train.shape[1]) + 1 if varied else 1):
         k = train.shape[1] if problem.free_outputs == 1 else k  # noqa: PLW2901 - two classes: any linear map has rank 1
-        model = LogisticRegression(max_iter=1000).fit(
-            train[:, :k].numpy(), problem.y.numpy(), None if weight is None else weight.numpy()
-        )
+        with silenced(UserWarning, "The number of unique classes"):  # whoever asked knows that they are classes
+            model = LogisticRegression(max_iter=1000).fit(
+                train[:, :k].numpy(), problem.y.numpy(), None if weight is None else weight.numpy()
+            )
         logits = torch.full((len(held), problem.d_out), -30.0, dtype=torch.float64)
         logits[:, torch.from_numpy(model.classes_)] = _log_probabilities(model, held[:, :k])
         errors.append(problem.loss_of(logits, problem.y_held, problem.weight_held))
