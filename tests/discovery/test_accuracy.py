@@ -1,15 +1,28 @@
-"""The rank of accuracy: its rule on rows whose answers are known, and a discovery of classes that says it."""
+"""The rank of accuracy: its rule on rows whose answers are known, what is trained, a discovery that says it."""
 
+import time
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import isthmus
 from isthmus import Limits, tasks
-from isthmus.discovery.held_out_once import AccuracyRank, read
+from isthmus.discovery.accuracy import HEAT, AccuracyRank, HalfShape, HeldOutRows, accuracy_rank, read
+from isthmus.discovery.data.checking import checked_data
+from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.kinds.connected import Connected
+from isthmus.discovery.minimum import Minimum, flat_parameters
+from isthmus.discovery.one_size import OneSize
+from isthmus.discovery.settings import Settings
+from isthmus.discovery.work.runner import Tracker, UnitRunner
+from isthmus.discovery.work.unit import silent
 from isthmus.errors import DataWarning
 from isthmus.reports import verdict_of
+from isthmus.training import Outcome
 
 RNG = np.random.default_rng(0)
 
@@ -30,13 +43,15 @@ def test_the_least_rank_that_loses_nothing_is_read() -> None:
     assert found.error[2] == pytest.approx(np.sqrt(0.9 * 0.1 / 400))
 
 
-@pytest.mark.parametrize(("lost", "won", "rank"), [(9, 6, 1), (30, 25, 1), (12, 5, 2), (1, 0, 2)])
-def test_one_standard_error_of_the_difference_is_allowed(lost: int, won: int, rank: int) -> None:
-    # of n rows l are lost and w won: the mean is (l - w) / n, its error sqrt(l + w) / n
-    right = told(0.5, 0.9, 0.9)
-    right[1, :lost] = 0
-    right[1, 399 : 399 - won : -1] = 1
-    assert read_alone(right).rank == rank
+@pytest.mark.parametrize(("lost", "rows", "rank"), [(6, 400, 1), (7, 400, 2), (600, 40_000, 2)])
+def test_one_standard_error_of_the_best_is_allowed(lost: int, rows: int, rank: int) -> None:
+    # of 400 rows .9 are right through the best: sqrt(.9 .1 / 400) = .015, 6 rows; of a hundred times as many a tenth
+    assert read_alone(told(0.5, 0.9 - lost / rows, 0.9, 0.9, rows=rows)).rank == rank
+
+
+def test_where_all_are_right_one_row_is_allowed() -> None:
+    assert read_alone(told(0.5, 399 / 400, 1.0)).rank == 1
+    assert read_alone(told(0.5, 398 / 400, 1.0)).rank == 2
 
 
 def test_no_dimension_helps_where_the_largest_class_is_all_there_is_to_say() -> None:
@@ -59,6 +74,79 @@ def test_chance_differences_give_an_interval() -> None:
     found = read_alone(right)
     assert found.low <= found.rank <= found.high
     assert found.low < found.high
+
+
+SETTINGS = Settings(
+    width=16, linear_width=3, ridges=(1e-1, 1e-2, 1e-3, 1e-4, 1e-5), starts=("linear",), adam_steps=60,
+    lbfgs_evaluations=20, polish_evaluations=5, raise_evaluations=5, refine_evaluations=5,
+)  # fmt: skip
+
+
+def octants(rows: int = 240) -> tuple[np.ndarray, np.ndarray]:
+    """Classes by the signs of three of five numbers: three dimensions tell all of them, two do not."""
+    x = np.random.default_rng(2).uniform(-1, 1, size=(rows, 5))
+    return x, ((x[:, :3] > 0) @ [4, 2, 1]).astype(float)
+
+
+def trained(seconds: float | None = None) -> AccuracyRank | None:
+    """That of octants, after a search that reads one dimension."""
+    x, y = octants()
+    sample = Sample.of(checked_data(x, y, "cross_entropy"), SETTINGS)
+    problem = sample.posed(SETTINGS)
+    assert problem is not None
+    runner = UnitRunner(None, Tracker(silent, 0, None if seconds is None else time.monotonic() + seconds), workers=1)
+    one = SimpleNamespace(rank=1)
+    search: Any = SimpleNamespace(
+        runner=runner, size=OneSize(problem, SETTINGS, runner, prefix="", label=""), decision=one,
+        readings=SimpleNamespace(objective=one, scree=one, jacobian_rank=1), trained=SimpleNamespace(ridge=1e-2),
+    )  # fmt: skip
+    return accuracy_rank(sample, search)
+
+
+@pytest.mark.other_types
+def test_ranks_are_tried_until_more_tell_no_more_apart() -> None:
+    found = trained()
+    assert found is not None
+    assert found.rank == 3  # the search had read 1
+    assert found.accuracy[3] > 0.85
+    assert found.accuracy[2] < found.accuracy[3] - 0.1
+    assert len(found.accuracy) > found.rank + 1
+
+
+@pytest.mark.other_types
+def test_nothing_is_said_where_time_is_over() -> None:
+    assert trained(seconds=0.0) is None
+
+
+def test_a_factor_of_the_logits_says_nothing_of_which_is_the_largest() -> None:
+    x, y = octants(60)
+    problem = Sample.of(checked_data(x, y, "cross_entropy"), SETTINGS).posed(SETTINGS)
+    assert problem is not None
+    part, shape = HeldOutRows("of it", problem, SETTINGS), HalfShape(1, 1e-2)
+    network = Connected(problem, replace(SETTINGS, relu_layers=1)).of_middle([2], seed=0)
+    minimum = Minimum(objective=1.0, ridge=1e-2, theta=flat_parameters(network), rank=2, middle=1)
+    with torch.no_grad():
+        network.weights[-1].mul_(3)
+        network.biases[-1].mul_(3)
+    larger = replace(minimum, theta=flat_parameters(network))
+    assert part.loss(shape, larger) == pytest.approx(part.loss(shape, minimum), rel=1e-2)
+    assert problem.heldout_error(network) > part.loss(shape, minimum)
+    assert part.loss(shape, replace(minimum, outcome=Outcome.DIVERGED)) == np.inf
+
+
+def test_what_networks_say_is_the_mean_of_their_shares() -> None:
+    x, y = octants(60)
+    problem = Sample.of(checked_data(x, y, "cross_entropy"), SETTINGS).posed(SETTINGS)
+    assert problem is not None
+    part, shape = HeldOutRows("of it", problem, SETTINGS), HalfShape(1, 1e-2)
+    networks = [Connected(problem, replace(SETTINGS, relu_layers=1)).of_middle([2], seed=n) for n in range(2)]
+    minima = [Minimum(objective=1.0, ridge=1e-2, theta=flat_parameters(n), rank=2, middle=1) for n in networks]
+    told = part.told(shape, [*minima, replace(minima[0], outcome=Outcome.DIVERGED)])
+    assert told is not None
+    with torch.no_grad():
+        wanted = sum((n(problem.x) / HEAT).softmax(1) for n in networks) / 2
+    torch.testing.assert_close(told, wanted)
+    assert part.told(shape, []) is None
 
 
 @pytest.mark.slow

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from isthmus import Discovery, Forecast, Limits, discover, foresee, tasks
+from isthmus.discovery.accuracy import STARTS, TEACHERS, WORDS
 from isthmus.discovery.foresee import timed
-from isthmus.discovery.held_out_once import ACCURACY, FOLDS
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.family import Family
+from isthmus.discovery.remedies.every_row import FOLDS
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError
 from minima import noise_problem
@@ -63,12 +64,16 @@ def test_quick_effort_leaves_doubts_alone_and_more_is_asked_for_with_more_ranks(
     assert "100 of 200; the others check the answer" in quick.summary()
 
 
-def test_of_classes_the_searches_for_accuracy_are_planned() -> None:
+@pytest.mark.parametrize("ridges", [[1e-2], [1e-1, 1e-2, 1e-3, 1e-4]])
+def test_of_classes_what_is_trained_for_accuracy_is_planned(ridges: list[float]) -> None:
     task = small_teacher()
-    labels, few = (task.x[:, 0] > 0).astype(int), Limits(evaluations=40)
-    asked: dict[str, Any] = {"loss": "cross_entropy", "ridge": 1e-2, "starts": 1, "limits": few}
+    labels = (task.x[:, 0] > 0).astype(int)  # of two classes combinations of the six inputs are counted
+    asked: dict[str, Any] = {"loss": "cross_entropy", "ridge": ridges, "starts": 1}
     quick = foresee(task.x, labels, effort="quick", **asked)
-    assert foresee(task.x, labels, **asked).evaluations == (1 + FOLDS) * quick.evaluations
+    settings = Settings()
+    each = settings.linear_steps * 9 // 8
+    trained = FOLDS * (len(ridges) + 1 + TEACHERS + STARTS * 6)
+    assert foresee(task.x, labels, **asked).evaluations == quick.evaluations + trained * each
 
 
 def test_what_a_time_limit_leaves_out_of_classes_is_said() -> None:
@@ -82,7 +87,7 @@ def test_what_a_time_limit_leaves_out_of_classes_is_said() -> None:
         progress=lambda event: parts.append(event.part), **asked,
     )  # fmt: skip
     assert not any("left out" in text for text in whole.warnings)
-    assert ACCURACY in parts
+    assert WORDS in parts
 
 
 def test_a_time_limit_is_kept() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from isthmus.discovery.accuracy import accuracy_rank, planned_evaluations
 from isthmus.discovery.answer_doubts import (
     against_leftovers,
     against_lost_columns,
@@ -29,12 +30,10 @@ from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_e
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.findings import Findings
 from isthmus.discovery.halves import RankKind
-from isthmus.discovery.held_out_once import accuracy_rank, planned_evaluations
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.remedies import REMEDIES
-from isthmus.discovery.remedies.anew import are_numbered
-from isthmus.discovery.remedies.deeper import BRIEF
+from isthmus.discovery.remedies.anew import BRIEF, are_numbered
 from isthmus.discovery.remedies.remedy import Case, Effort, treat
 from isthmus.discovery.result import Discovery
 from isthmus.discovery.search import Search

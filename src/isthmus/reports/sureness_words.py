@@ -5,7 +5,7 @@ The other sentences, and their order: `verdict`.
 
 from isthmus.discovery import Discovery
 from isthmus.discovery.halves import RANK_KINDS
-from isthmus.discovery.remedies.anew import EveryRowHeldOut
+from isthmus.discovery.remedies.every_row import EveryRowHeldOut
 from isthmus.discovery.remedies.remedy import Effort
 from isthmus.discovery.remedies.training import OneFewer
 from isthmus.reports.words import percent

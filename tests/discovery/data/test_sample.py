@@ -136,6 +136,31 @@ def test_groups_stay_whole_and_on_one_side() -> None:
         Sample.of(data(), SETTINGS, groups=labels[1:], most=310)
 
 
+@pytest.mark.parametrize("groups", [None, np.arange(1000) // 25])
+@pytest.mark.parametrize("most", [None, 300])
+def test_without_its_held_out_rows_others_are_held_out(groups: np.ndarray | None, most: int | None) -> None:
+    weight = RNG.uniform(1, 2, size=1000)
+    found = Sample.of(data(weight=weight), SETTINGS, groups=groups, most=most)
+    inner = found.without_held(SETTINGS)
+    assert np.array_equal(inner.data.x, found.data.x[~found.held])
+    assert np.array_equal(inner.data.x, X[inner.taken])
+    assert len(inner.held) == len(inner.data.x)
+    assert 0.1 < inner.held.mean() < 0.3
+    assert inner.data.weight is not None
+    assert np.array_equal(inner.held_weight, inner.data.weight[inner.held])
+    if groups is not None:
+        own = groups[inner.taken]
+        assert not set(own[inner.held]) & set(own[~inner.held])
+    assert not set(map(tuple, inner.data.x)) & set(map(tuple, found.data.x[found.held]))
+    assert np.array_equal(Sample.of(data(), SETTINGS).held_weight, np.ones(200))
+
+
+def test_of_the_one_group_that_is_left_any_rows_are_held_out() -> None:
+    found = Sample.of(data(), SETTINGS, groups=np.arange(1000) // 500)
+    inner = found.without_held(SETTINGS)
+    assert 0 < inner.held.sum() < len(inner.held) == 500
+
+
 @pytest.mark.parametrize("loss", ["squared", "poisson", "cross_entropy", "gaussian"])
 def test_the_error_of_unseen_rows_is_that_of_one_pass_over_all_of_them(
     loss: str, monkeypatch: pytest.MonkeyPatch

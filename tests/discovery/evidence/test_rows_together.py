@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
+from isthmus.discovery.accuracy import read
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.splitting import STRETCHES, stretches
 from isthmus.discovery.evidence.confidence import scree_share
-from isthmus.discovery.held_out_once import read
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.settings import Settings
 from isthmus.theory.curve_readings import RowLosses, gain_beyond, plateau_reading, standard_error

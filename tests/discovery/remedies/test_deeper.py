@@ -11,7 +11,7 @@ import pytest
 import discoveries
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.depth.units import DepthSettings
-from isthmus.discovery.remedies.deeper import BRIEF, DeeperMiddle, ranks_of
+from isthmus.discovery.remedies.anew import BRIEF, DeeperMiddle, ranks_of
 from isthmus.discovery.settings import Settings
 
 ALL = DepthSettings()

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from isthmus.discovery.choices import EVEN, PASSES, ROW_GRADIENTS, UNMOVED
-from isthmus.discovery.remedies.deeper import BRIEF
+from isthmus.discovery.remedies.anew import BRIEF
 from isthmus.discovery.remedies.remedy import Case, Effort, Remedy, treat
 from isthmus.discovery.work.runner import Tracker, UnitRunner
 from isthmus.discovery.work.search_memory import Foresight

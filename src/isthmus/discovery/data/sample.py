@@ -99,6 +99,27 @@ class Sample:
         masks = folds(len(self.held), seed=settings.seed, count=count, groups=labels, ordered=settings.ordered)
         return [replace(self, held=mask) for mask in masks]
 
+    def without_held(self, settings: Settings) -> "Sample":
+        """The rows that are not held out, a part of them held out in their place: of them, not of those, is chosen.
+
+        Whole groups again, while there are two; of one group any rows.
+        """
+        kept, taken = ~self.held, self.taken.copy()
+        taken[np.flatnonzero(self.taken)[self.held]] = False
+        labels = None if self.groups is None else self.groups[taken]
+        if labels is not None and len(np.unique(labels)) < 2:
+            labels = None
+        held = heldout_rows(
+            int(kept.sum()), seed=settings.seed, fraction=settings.heldout, groups=labels, ordered=settings.ordered
+        )
+        return replace(self, data=self.data.rows(kept), held=held, taken=taken)
+
+    @property
+    def held_weight(self) -> NDArray[np.float64]:
+        """Of each held-out row, as it was given or 1."""
+        weight = self.data.weight
+        return np.ones(int(self.held.sum())) if weight is None else weight[self.held]
+
     def larger(self, times: int, settings: Settings) -> "Sample":
         """With so many times as many rows, or all there are."""
         return Sample.of(self.everything, settings, groups=self.groups, most=times * len(self.held))

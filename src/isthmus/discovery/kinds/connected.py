@@ -25,10 +25,11 @@ from isthmus.networks.folding import merge_linear_runs
 from isthmus.networks.layer_widths import narrow_linear_run, widen_linear_run
 from isthmus.training.moves import middle_rank, rebalancing, truncate_middle
 from isthmus.training.solvers.rank_raising import raise_rank
-from isthmus.training.solvers.solver import LBFGS, Adam
+from isthmus.training.solvers.solver import LBFGS, Adam, Decay
 from isthmus.training.solvers.trials import RankTrials
 
 RATE = 3e-3  # of Adam from random weights; a linear start takes a third
+FAST_RATE = 1e-2  # of networks that are trained to predict, after a slow beginning
 MOVE_EVERY = 20
 LINEAR_START_NOISE = 0.05  # share of the random weights left in a linear start, so that the ReLU layers can bend
 
@@ -82,6 +83,22 @@ class Connected(Family[FullyConnected]):
         return FullyConnected(
             d_in, d_out, width=layers, depth=len(layers) + 1, linear=linear, seed=seed, dtype=torch.float32
         )
+
+    def through(self, session: Session, *, ridge: float, rank: int, number: int, told: Tensor | None = None) -> Minimum:
+        """Train a network of `rank` middle neurons from random weights: for what it predicts, not for its objective.
+
+        Args:
+            session: where it runs.
+            ridge: of its penalty.
+            rank: its dimensions.
+            number: of the start.
+            told: what other networks say of the training rows, shares of classes (n, classes); None: their classes.
+        """
+        network = self.of_middle([rank], seed=self.settings.seed_of(number))
+        slow, steps = Adam(self.settings.linear_steps // 8, RATE, decay_from=1.0), self.settings.linear_steps
+        adam = Adam(steps, FAST_RATE, decay_from=0.0, decay=Decay.COSINE)  # at once, it would leave neurons dead
+        end = self.trained(network, ridge, (slow, adam), session, told=told)
+        return self.measured(network, end, ridge=ridge, start=number, rank=rank, middle=1)
 
     def start_linear(self, network: FullyConnected) -> None:
         """B = C V^T of y ~ x B, from the SVD of the fitted values: C^T in the encoder, identities, V in the decoder."""

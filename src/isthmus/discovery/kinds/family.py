@@ -23,6 +23,7 @@ from isthmus.networks import FullyConnected, reduced_jacobians
 from isthmus.theory.spectra import spectral_gap_rank
 from isthmus.theory.spread_rows import spread_rows
 from isthmus.training import FitResult, Limits, Outcome, fit
+from isthmus.training.losses.class_shares import ClassShares
 from isthmus.training.solvers.looked_at import LookedAt
 from isthmus.training.solvers.prospect import NONE_NEEDED, Prospect
 from isthmus.training.solvers.solver import LBFGS, Adam, Solver
@@ -260,12 +261,19 @@ class Family(ABC, Generic[N]):
         return replace(minimum, heldout_error=math.nan, heldout_accuracy=None)
 
     def trained(
-        self, network: nn.Module, ridge: float, solver: Solver | tuple[Solver, ...], session: Session
+        self,
+        network: nn.Module,
+        ridge: float,
+        solver: Solver | tuple[Solver, ...],
+        session: Session,
+        *,
+        told: Tensor | None = None,
     ) -> FitResult:
-        """Train a network on the problem, in place: what every unit of work does."""
+        """Train a network on the problem, or on shares of classes told of its rows, in place: what every unit does."""
         problem = self.problem
+        y, loss = (problem.y, problem.loss) if told is None else (told, ClassShares())
         return fit(
-            network, problem.x, problem.y, ridge=ridge, loss=problem.loss, solver=solver, sample_weight=problem.weight,
+            network, problem.x, y, ridge=ridge, loss=loss, solver=solver, sample_weight=problem.weight,
             limits=Limits(seconds=session.seconds), checkpoint=session.checkpoint, callback=session.hear,
             device=session.device,
         )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The remedies that search anew: over more rows or every fifth fewer, at smaller ridges, with one scale for columns."""
+"""The remedies that search anew: over more rows, at smaller ridges, with one scale for columns, in deeper networks."""
 
 import math
 import re
@@ -23,9 +23,12 @@ from isthmus.discovery.choices import (
 )
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.scaling import Scaling
-from isthmus.discovery.held_out_once import FOLDS, gains_of, held_out_once, planned_evaluations, scree_of
+from isthmus.discovery.depth.path import DepthPath, DepthSearch, planned_depth_evaluations
+from isthmus.discovery.depth.units import DepthSettings
+from isthmus.discovery.halves import RANK
+from isthmus.discovery.kinds.connected import Connected
+from isthmus.discovery.kinds.family import DESCENDED
 from isthmus.discovery.remedies.remedy import Case, Remedy, sureness
-from isthmus.discovery.row_doubts import gain_that_counts
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
 from isthmus.tasks.arrays import counted, listing
@@ -147,41 +150,77 @@ def _error(search: Search) -> float:
     return errors[min(search.decision.rank, len(errors) - 1)]
 
 
-class EveryRowHeldOut(Remedy):
-    """Searches over four fifths of the rows, so that each is held out once: few rows bend a curve by chance."""
+# fewer depths and starts than a path that is drawn: the ranks are led down one by one, and curved starts stand beside
+BRIEF = DepthSettings(middle_layers=(4, 16, 32), random_starts=0)
 
-    name: ClassVar[str] = "every row held out"
-    settles: ClassVar[float] = 0.4
+AGAIN = DepthSettings(random_starts=2)
+FILLS_LESS = 0.5  # share of the doubts it settles where rows fill fewer dimensions than are read
+
+
+class DeeperMiddle(Remedy):
+    """The rank over depth: which rank holds the data together when depth grows."""
+
+    name: ClassVar[str] = "deeper middle"
+    settles: ClassVar[float] = 0.35
+    most: ClassVar[int] = 2
 
     def answers(self, case: Case) -> bool:
-        """Where the held-out error alone keeps the answer in doubt, and all rows were searched."""
+        """Doubts of curved halves: all of data that are autoencoded, again where rows fill fewer dimensions.
+
+        Of regressions those whose coordinates fill fewer dimensions than are read.
+        """
         search = case.search
-        readings, rank = search.readings, search.decision.rank
-        trained = readings.objective.rank == readings.jacobian_rank == rank > 0 and readings.is_sharp
-        blunt = readings.scree.rank != rank or not readings.bends_clearly
-        doubted = blunt or gain_that_counts(readings, rank) is not None
-        return trained and doubted and search.over_depth is None and not readings.classes and not case.sample.num_unseen
+        problem, settings = search.problem, search.size.settings
+        curved = settings.rank_kind is RANK and isinstance(search.size.family, Connected)
+        again = case.path is not None and (search.over_depth is None or search.over_depth.fills)
+        rank, coordinates = search.decision.rank, search.coordinates
+        able = problem.autoencoding or (problem.loss.is_quadratic and coordinates.fill_fewer(rank))
+        return able and curved and not again and rank > 0
+
+    def chance(self, case: Case) -> float:
+        """More where rows, or their coordinates, fill fewer dimensions than are read, so that these may be curved."""
+        return FILLS_LESS if case.search.coordinates.fill_fewer(case.search.decision.rank) else self.settles
 
     def cost(self, case: Case) -> int:
-        """Of five searches at each of the ridges."""
-        size = case.search.size
-        return planned_evaluations(size.foresight, size.settings) * len(self._ridges(case.search))
+        """Of as many ranks as the largest reading, and one; those that were led down before are not led down again."""
+        search = case.search
+        settings, curve = search.size.settings, search.trained.curve
+        depth, most = self.depth_of(case), min(self._most(case) + 1, search.size.family.most_rank)
+        ranks = range(min(depth.lowest, most), most + 1)
+        led = sum(curve[rank].kind == DESCENDED for rank in ranks if rank in curve)
+        return planned_depth_evaluations(settings, search.problem, depth, ranks=ranks, led=led)
 
     def apply(self, case: Case) -> str:
-        """Search; the reading of all rows is believed."""
-        search, held = case.search, f"held out every row once, in {FOLDS} searches"
-        parts = [held_out_once(case.sample, search, ridge) for ridge in self._ridges(search)]
-        known = [folds for folds in parts if folds is not None]
-        if len(known) < len(parts):
-            return f"{held}, which did not end"
-        reading, gains = scree_of(known[0]), gains_of(known) if search.readings.gains else {}
-        search.read_scree(reading, gains)
-        return f"{held}: the error of all of them {search.readings.kind.held_out_reads.format(reading.rank)}"
+        """Train them; the rank of the deepest is believed."""
+        search, most = case.search, self._most(case)
+        family, runner = search.size.family, search.runner
+        assert isinstance(family, Connected)
+        name = f"{search.name or 'path'}-{case.times(self.name)}" if search.name or case.path else "path"
+        left = runner.tracker.left() - self.cost(case)
+        deeper = DepthSearch(family, self.depth_of(case), runner, afterwards=max(left, 0), name=name)
+        path = deeper.run(search.trained.curve, most)
+        if path is None or runner.out_of_time():
+            return "networks with a deeper middle could not be trained"
+        case.path = path
+        believed = search.believe(path, deeper.deepest, name=f"deep-{name}")
+        layers = path.table["middle_layers"].values.tolist()
+        moves = ", with which the rank still moves, so that it is not believed" if path.moves and not believed else ""
+        return f"trained {ranks_of(path)} with {', '.join(map(str, layers))} layers in the middle{moves}"
 
-    def _ridges(self, search: Search) -> list[float]:
-        """The chosen one, and that of the network of more dimensions that seems to err less."""
-        gain = gain_that_counts(search.readings, search.decision.rank)
-        return list(dict.fromkeys([search.trained.ridge, *([gain.ridge] if gain else [])]))
+    @staticmethod
+    def depth_of(case: Case) -> DepthSettings:
+        """Of regressions of ranks around what coordinates fill, and of all where a path of all was asked for."""
+        search, depth = case.search, case.depth if case.path is None else AGAIN
+        filled = math.nan if search.problem.autoencoding else search.coordinates.around(search.decision.rank)
+        if math.isnan(filled):
+            return depth
+        lowest = max(math.floor(filled) - 1, 1) if case.depth == BRIEF else depth.lowest
+        return replace(depth, lowest=lowest)
+
+    @staticmethod
+    def _most(case: Case) -> int:
+        readings = case.search.readings
+        return max(readings.objective.rank, readings.scree.rank, readings.jacobian_rank, 1)
 
 
 def are_unequal(problem: Problem) -> bool:
@@ -227,3 +266,10 @@ def lifts_noise(search: Search) -> bool:
 def are_numbered(names: Sequence[str]) -> bool:
     """Whether names differ in their numbers alone, as those of pixels, places, frequencies and of arrays do."""
     return len({re.sub(r"\d+", "", name) for name in names}) == 1
+
+
+def ranks_of(path: DepthPath) -> str:
+    """The least and the largest rank that were trained, in words."""
+    trained = path.table["objective"].notnull().any("middle_layers").values
+    low, high = path.table["rank"].values[trained][[0, -1]].tolist()
+    return f"rank {low}" if low == high else f"ranks {low} to {high}"

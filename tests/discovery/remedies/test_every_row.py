@@ -14,8 +14,15 @@ from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.decision import Readings
 from isthmus.discovery.evidence.confidence import bends, row_losses
 from isthmus.discovery.halves import INDEX, RANK, RankKind
-from isthmus.discovery.held_out_once import FOLDS, Fold, gains_of, held_out_once, planned_evaluations, scree_of
-from isthmus.discovery.remedies.anew import EveryRowHeldOut
+from isthmus.discovery.remedies.every_row import (
+    FOLDS,
+    EveryRowHeldOut,
+    Fold,
+    gains_of,
+    held_out_once,
+    planned_evaluations,
+    scree_of,
+)
 from isthmus.discovery.remedies.remedy import Case
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import Settings
