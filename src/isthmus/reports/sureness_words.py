@@ -24,7 +24,8 @@ def probability_sentence(found: Discovery) -> str:
     """How often such an answer was right on tasks of known rank."""
     known, share, ranks = found.calibration, found.probability, found.rank_set
     if known is None or share is None or not ranks:
-        return ""
+        is_of_classes = found.task == "classification" and found.rank > 0
+        return "of classes too few tasks of known rank were measured to tell one" if is_of_classes else ""
     told = f"{percent(share)} that this is right, by {known.tasks} tasks of known rank (estimate)"
     low, high = ranks[0], ranks[-1]
     if low <= 1 < high == found.most_rank:
@@ -63,11 +64,13 @@ def accuracy_rank_sentence(found: Discovery) -> str:
     told = ""
     if rank in found.scree["rank"].values:
         share, error = (float(found.scree[name].sel(rank=rank)) for name in ("fold_accuracy", "fold_accuracy_error"))
-        told = f", {share:.1%} +- {error:.1%}"
+        told = f": {share:.1%} +- {error:.1%}"
+        if rank - 1 in found.scree["rank"].values:
+            told += f", {float(found.scree['fold_accuracy'].sel(rank=rank - 1)):.1%} through one fewer"
     return (
-        f"through {counted_ones(found, rank)} as many classes are right as through any{told}, each row predicted by "
-        f"networks that were trained without it ({between} on 95 % of resampled rows). Few rows ask for more "
-        "dimensions: this is about the prediction, the number above about the task."
+        f"through {counted_ones(found, rank)} as many classes are right as through any, within a standard error{told}. "
+        f"Each row was predicted by networks that were trained without it ({between} on 95 % of resampled rows). Few "
+        "rows ask for more dimensions: this is about the prediction, the number above about the task."
     )
 
 
