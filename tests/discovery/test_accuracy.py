@@ -1,9 +1,11 @@
 """The rank of accuracy: its rule on rows whose answers are known, what is trained, a discovery that says it."""
 
+import re
 import time
+from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -11,15 +13,27 @@ import torch
 
 import isthmus
 from isthmus import Limits, tasks
-from isthmus.discovery.accuracy import HEAT, AccuracyRank, HalfShape, HeldOutRows, accuracy_rank, read
+from isthmus.discovery.accuracy import (
+    EASED,
+    HEAT,
+    STARTS,
+    TEACHERS,
+    AccuracyRank,
+    HalfShape,
+    HeldOutRows,
+    Trainings,
+    accuracy_rank,
+    read,
+)
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.minimum import Minimum, flat_parameters
 from isthmus.discovery.one_size import OneSize
+from isthmus.discovery.remedies.every_row import FOLDS
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import Tracker, UnitRunner
-from isthmus.discovery.work.unit import silent
+from isthmus.discovery.work.unit import Unit, silent
 from isthmus.errors import DataWarning
 from isthmus.reports import verdict_of
 from isthmus.training import Outcome
@@ -88,13 +102,16 @@ def octants(rows: int = 240) -> tuple[np.ndarray, np.ndarray]:
     return x, ((x[:, :3] > 0) @ [4, 2, 1]).astype(float)
 
 
-def trained(seconds: float | None = None) -> AccuracyRank | None:
-    """That of octants, after a search that reads one dimension."""
+def trained(seconds: float | None = None, units: list[Unit] | None = None) -> AccuracyRank | None:
+    """That of octants, after a search that reads one dimension; the units that it trains are added to a list."""
     x, y = octants()
     sample = Sample.of(checked_data(x, y, "cross_entropy"), SETTINGS)
     problem = sample.posed(SETTINGS)
     assert problem is not None
     runner = UnitRunner(None, Tracker(silent, 0, None if seconds is None else time.monotonic() + seconds), workers=1)
+    if units is not None:
+        run = runner.run
+        runner.run = lambda more: units.extend(more) or run(more)  # type: ignore[method-assign]
     one = SimpleNamespace(rank=1)
     search: Any = SimpleNamespace(
         runner=runner, size=OneSize(problem, SETTINGS, runner, prefix="", label=""), decision=one,
@@ -111,6 +128,44 @@ def test_ranks_are_tried_until_more_tell_no_more_apart() -> None:
     assert found.accuracy[3] > 0.85
     assert found.accuracy[2] < found.accuracy[3] - 0.1
     assert len(found.accuracy) > found.rank + 1
+
+
+@pytest.mark.other_types
+def test_networks_of_many_dimensions_tell_those_of_each_rank_at_a_smaller_ridge() -> None:
+    units: list[Unit] = []
+    found = trained(units=units)
+    assert found is not None
+    made = Counter(re.sub(r"-[0-9]$", "", unit.key) for unit in units)  # starts beside each other
+    inside = [key for key in made if key.startswith("accuracy-within-0")]
+    assert len(inside) == len(SETTINGS.ridges) + 1  # each ridge with one layer, the best one with those of the search
+    telling = [key for key in made if re.match(r"accuracy-fold-\d-\d-5-[^t]", key)]  # of five inputs five dimensions
+    assert [made[key] for key in telling] == [TEACHERS] * FOLDS
+    for number in range(FOLDS):
+        own = [key for key in telling if f"fold-{number}-" in key][0]
+        layers, ridge = own.split("-")[3], float(own.split("-5-")[1])
+        told = [key for key in made if re.match(rf"accuracy-fold-{number}-{layers}-\d-told-", key)]
+        assert [made[key] for key in told] == [STARTS] * (len(found.accuracy) - 1)
+        assert {key.split("told-")[1] for key in told} == {f"{ridge / EASED:g}"}
+    assert all(unit.cost == SETTINGS.linear_steps * 9 // 8 for unit in units)
+
+
+@pytest.mark.other_types
+def test_of_each_rank_the_start_that_ended_lowest_counts_and_none_that_diverged() -> None:
+    objectives = {(1, 0): 3.0, (1, 1): 1.0, (1, 2): 2.0, (2, 0): 4.0, (2, 1): 5.0, (2, 2): 0.0}
+    lost = {(2, 2), (3, 0), (3, 1), (3, 2)}
+    minima = {
+        place: Minimum(
+            objective=objectives.get(place, 0.0), ridge=1e-2, theta=torch.zeros(0), rank=place[0], start=place[1],
+            outcome=Outcome.DIVERGED if place in lost else Outcome.CONVERGED,
+        )
+        for place in [*objectives, (3, 0), (3, 1), (3, 2)]
+    }  # fmt: skip
+    part: Any = SimpleNamespace(
+        unit=lambda shape, rank, start, told: (rank, start), right=lambda shape, minimum: minimum.start
+    )
+    trainings = object.__new__(Trainings)
+    trainings.runner = cast("Any", SimpleNamespace(run=lambda units: [minima[u] for u in units], out_of_time=bool))
+    assert trainings.right([(part, HalfShape(1, 1e-2), None)], [1, 2, 3]) == [{1: 1, 2: 0}]
 
 
 @pytest.mark.other_types
