@@ -37,6 +37,7 @@ issue6     drawn from 602408e: 216 of 216 right, 202 confident (relu 67 of 72, l
            Drawn from and at e4fce64, on an EPYC: 216 of 216, 211 confident (relu 69, leaky 71, tanh 71), median 7.1 s
            Every third drawn from and at cce4d82: 72 of 72, 70 confident, 7.5 s
            Every 14th drawn from and at 787f785: 15 of 15, all confident, 7.1 s
+           Every fifth drawn from and at 1b930c4, on a Xeon: 43 of 43, all confident, 10.2 s
 bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 7 for 8, from 321 and 418 samples, have
            no sharp rank. Drawn anew (from the whole hash f3f32f27626c64c57196e9c550e338ddbaf8d508) at 0909a6e, on the
            other Xeon: 79 of 80, 66 confident, median 10.1 s; 7 for 8, from 320 samples, has no sharp rank
@@ -47,6 +48,7 @@ bijection  at f3f32f2: 78 of 80 right, 65 confident, median 27.7 s; 6 for 7 and 
            and 12.2 s (median of the ratios .54); 6 and 7 are in doubt
            Drawn from and at 59a7fc4: 80 of 80 right, 74 confident, the six in doubt of rank 6 (two), 7 (three) and 8
            Drawn from and at 19b1385: 80 of 80 right, 78 confident, median 6.2 s
+           Every third drawn from and at 1b930c4: 26 of 27 right, 26 confident, 9.8 s; 7 for 8 without a sharp rank
 targets    drawn from and at 14452e1, the 32 smallest of 52, on an EPYC without AVX-512: 30 right, 22 confident, median
            20.2 s (8.8 s the confident ones); 5 for 4 and 3 for 2 in doubt. Six were asked over depth: four that had
            read one too many are right, two with confidence
@@ -55,6 +57,7 @@ targets    drawn from and at 14452e1, the 32 smallest of 52, on an EPYC without 
            warning, 2 for 3, whose third component has 1.1 % of the variance: in doubt since c5bcd3b
            Every fourth drawn from and at 09fc485: 12 of 13 right, 6 confident, 35.4 s; 5 for 4 in doubt
            Every third drawn from and at 9c0a5da, the 14 smallest of 17: 14 right, 13 confident
+           Every third drawn from and at 1b930c4: 17 of 17 right, 13 confident, 12.4 s
 few        drawn from 4e2a1099, on an EPYC: 44 of 60 right, 32 confident, median 15.1 s; at that commit 4 of the 26
            smallest were wrong without a warning. Thresholds were chosen by these, so every second was drawn anew from
            be323ec9 and measured there: 23 of 30 right, 21 confident, none wrong without a warning, median 8.4 s
@@ -72,6 +75,7 @@ index      the smaller of two draws, from fb67d123 and d0856573: 94 of 105 right
            All 90 drawn from 55c5b2a: 73 right, 63 confident, four wrong without a warning (231 to 734 rows of 26 to
            30 columns), which are in doubt since 5f1e2b2. All 90 drawn from that, at it: 83 right, 71 confident, none
            wrong without a warning, 8.8 s
+           Every fourth drawn from and at 1b930c4: 20 of 22 right, 18 confident, 13.6 s; 1 for 3 and 8 for 5 in doubt
 large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s; 13 for 14 has no sharp rank
            Drawn from and at 55c5b2a, nine of 21, on an EPYC: 9 right, 4 confident (9 and 10), 34 to 470 s; four in
            doubt for the bend of the held-out error alone. Drawn from and at 94a1476, where a fall that ends is a
@@ -83,10 +87,12 @@ large      at f3f32f2: 20 of 21 right, 6 confident (ranks 9 to 11), median 181 s
 kuramoto   drawn from 010bf03, on the other Xeon: 5 of 5 right, all confident, median 36.8 s (35.5 to 40.6); the
            surrogate has no sharp rank on any (12 by most readings)
            Drawn from a3c47d0, at 44c0e31, on an EPYC: 5 of 5, all confident, median 56.8 s (one fewer trained long too)
+           Drawn from and at 1b930c4, on a Xeon: 5 of 5, all confident, 60.2 s
 planes     drawn from a3c47d0, by --every 2 and not to the end: 12 of 12 right, 8 confident, 33 to 258 s
            Every fourth drawn from and at 59a7fc4: 10 of 10 right, 8 confident, median 55.0 s (23 to 240)
            Every second drawn from and at 19b1385: 19 of 20 right, 16 confident, none wrong without a warning, 58.0 s
            Every fourth drawn from and at 09fc485, the nine smallest: 9 right, all confident, 44.5 s
+           Every third drawn from and at 1b930c4: 12 of 13 right, 11 confident, 49.9 s; 7 for 6 in doubt
 pictures   every third drawn from and at 19b1385: 3 of 7 right, all confident (ellipse, two bobs twice), the others in
            doubt: circle 3 (2), double pendulum 3 and 3 (4), disk 4 (2); 122 s
            19 of 21 drawn from d630f16, at it or what mended it up to 1845434: 14 right, 13 confident, 115 s; in doubt
@@ -98,7 +104,9 @@ pictures   every third drawn from and at 19b1385: 3 of 7 right, all confident (e
            cores: 17 right, 15 confident, none wrong without a warning; in doubt pendulums 2, 3, 4 (2) and elastic ones
            6 and 5 (6; a third is 6, sure). The second pendulum is 2, in doubt, where its ring is trained longer
            All 21 drawn from and at b0de46f3: 21 right, 20 confident (one pendulum in doubt), 166 s
+           Every third drawn from and at 1b930c4: 7 of 7, 6 confident (a pendulum is in doubt), 226.7 s
 none       the 20 smallest drawn from and at 19b1385: none confident
+           Every third drawn from and at 1b930c4: none of 8 confident
 flows      drawn from a3c47d0, at 4ff5f94: six Lorenz systems 12, in doubt (confident before), 150 s; four 8, in doubt;
            waves of length 44 16 without a sharp rank (18), 589 s; spiral 2, in doubt
            Drawn from and at 59a7fc4, the first five, all in doubt: spirals 2 and 2, Lorenz systems 8 and 12, waves of

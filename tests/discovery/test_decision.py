@@ -200,6 +200,21 @@ def test_few_rows_tell_no_combinations_from_noise() -> None:
         assert decide(other).verdict is Verdict.CONFIDENT
 
 
+def test_where_fewer_dimensions_predict_as_well_doubts_of_few_rows_point_nowhere() -> None:
+    """8 combinations for 5 of 480 rows, whose error is flat from 1 on: "further combinations", "more dimensions"."""
+    errors = (1.0, 0.36, 0.36, 0.36, 0.36, 0.36, 0.36)
+    few = replace(
+        CLEAR, straight=True, kind=INDEX, rows=ROWS_TO_SEE - 1, heldout_error=errors, train_error={3: 0.0001},
+    )  # fmt: skip
+    noise = replace(few, scree=CurveReading(1, CLEAR_MARGIN))
+    told, open_ = (" ".join(decide(one).reasons) for one in (few, noise))
+    assert "further combinations cannot be told from noise by so few" in told
+    assert "more dimensions may matter there" in told
+    assert "how many combinations are noise cannot be told by so few" in open_
+    assert "more or fewer dimensions may matter there" in open_
+    assert not any(hint in open_ for hint in ("further combinations", "rows that more dimensions"))
+
+
 def test_combinations_that_few_starts_keep_are_doubted_while_rows_are_few() -> None:
     errors, linear = (1.0, 0.8, 0.5, math.nextafter(LOST_KEPT, 1), 0.08, 0.08), (1.0, 0.9, 0.9, 0.8, 0.8, 0.7, 0.7)
     few = replace(
