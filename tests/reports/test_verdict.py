@@ -183,7 +183,7 @@ def test_how_many_classes_are_right_is_said_up_to_the_last_change(shares: list[f
     assert found == f"{shares[0]:.0%} of the held-out classes are right through {text}".replace("%", " %", 1)
 
 
-def test_the_rank_for_accuracy_is_told_with_what_one_fewer_tells_and_classes_why_they_have_no_probability() -> None:
+def test_the_rank_for_accuracy_is_told_with_what_one_fewer_tells_and_two_classes_why_they_have_no_probability() -> None:
     scree = discoveries.curves()[0].assign(
         fold_accuracy=("rank", [0.6, 0.806, 0.913, 0.915, 0.914, 0.91]), fold_accuracy_error=("rank", [0.012] * 6)
     )
@@ -196,7 +196,8 @@ def test_the_rank_for_accuracy_is_told_with_what_one_fewer_tells_and_classes_why
         "through one fewer."
     )
     assert "(3 to 4 on 95 % of resampled rows)" in lines["For accuracy"]
-    assert "too few tasks" in lines["Probability"]
+    two = replace(found, settings={**found.settings, "encoder_side": "linear"})
+    assert "too few such tasks" in said(verdict_of(two))["Probability"]
     lowest = said(verdict_of(replace(found, readings={**found.readings, **asked, "accuracy_rank": 1})))
     assert "60.0% +- 1.2%. Each row" in lowest["For accuracy"], "nothing is known through none"
 

@@ -25,7 +25,7 @@ def probability_sentence(found: Discovery) -> str:
     known, share, ranks = found.calibration, found.probability, found.rank_set
     if known is None or share is None or not ranks:
         is_of_classes = found.task == "classification" and found.rank > 0
-        return "of classes too few tasks of known rank were measured to tell one" if is_of_classes else ""
+        return "of classes too few such tasks of known rank were measured to tell one" if is_of_classes else ""
     told = f"{percent(share)} that this is right, by {known.tasks} tasks of known rank (estimate)"
     low, high = ranks[0], ranks[-1]
     if low <= 1 < high == found.most_rank:
