@@ -23,6 +23,7 @@ from isthmus.discovery.accuracy import (
     HeldOutRows,
     Trainings,
     accuracy_rank,
+    drawn,
     read,
 )
 from isthmus.discovery.data.checking import checked_data
@@ -36,6 +37,7 @@ from isthmus.discovery.work.runner import Tracker, UnitRunner
 from isthmus.discovery.work.unit import Unit, silent
 from isthmus.errors import DataWarning
 from isthmus.reports import verdict_of
+from isthmus.theory.curve_readings import standard_error
 from isthmus.training import Outcome
 
 RNG = np.random.default_rng(0)
@@ -81,6 +83,24 @@ def test_weights_count_rows_and_parts_are_put_side_by_side() -> None:
     repeated = np.concatenate([right, right[:, :30]], axis=1)
     assert read([right], [heavy]).accuracy.tolist() == pytest.approx(read_alone(repeated).accuracy.tolist())
     assert read([right], [heavy]).accuracy.tolist() != pytest.approx(read_alone(right).accuracy.tolist())
+
+
+def test_rows_are_drawn_as_rows_and_whole_groups_as_groups() -> None:
+    """A row drawn twice had counted as one of twice the weight, by which a standard error is 1.4 times as large."""
+    rng = np.random.default_rng(0)
+    rows, numbers = drawn(np.arange(400), rng)
+    assert len(rows) == 400
+    assert len(set(rows.tolist())) < 300, "some are drawn twice"
+    assert len(set(numbers.tolist())) == 400, "and are two"
+    right = np.repeat([1.0, 0.0], 200)[rows]
+    error = np.sqrt(right.mean() * (1 - right.mean()) / 400)
+    assert standard_error(right, np.full(400, 1 / 400), numbers) == pytest.approx(error)
+    group = np.repeat(np.arange(50), 8)
+    rows, numbers = drawn(group, rng)
+    assert len(rows) == 400
+    assert np.unique(numbers, return_counts=True)[1].tolist() == [8] * 50
+    assert all(len(set(group[rows[numbers == number]])) == 1 for number in numbers)
+    assert len(set(group[rows].tolist())) < 40
 
 
 def test_chance_differences_give_an_interval() -> None:

@@ -261,13 +261,20 @@ def read(found: Sequence[Right], weights: Sequence[Array], together: Numbers | N
     weight = weight / weight.sum()
     rng, n = np.random.default_rng(SEED), len(weight)
     number = np.arange(n) if together is None else together
-    m = int(number.max()) + 1
-    drawn = (np.bincount(rng.integers(0, m, m), minlength=m)[number] for _ in range(RESAMPLES))
-    again = [_rank(right, weight * times, together) for times in drawn]
+    again = [_rank(right[:, rows], weight[rows], of) for rows, of in (drawn(number, rng) for _ in range(RESAMPLES))]
     low, high = np.quantile(again, [0.025, 0.975], method="inverted_cdf").astype(int).tolist()
     accuracy = right @ weight
     error = standard_error(right, weight, together)
     return AccuracyRank(_rank(right, weight, together), low, high, accuracy, error)
+
+
+def drawn(number: Numbers, rng: np.random.Generator) -> tuple[Numbers, Numbers]:
+    """Rows of as many numbers, drawn with replacement, and a number of each: what is drawn twice counts as two."""
+    m = int(number.max()) + 1
+    times = np.bincount(rng.integers(0, m, m), minlength=m)[number]
+    rows = np.repeat(np.arange(len(number)), times)
+    copy = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
+    return rows, number[rows] + m * copy
 
 
 def _rank(right: Right, weight: Array, together: Numbers | None) -> int:
