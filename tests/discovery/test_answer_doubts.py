@@ -145,6 +145,12 @@ def test_an_answer_about_one_row_is_doubted_and_one_about_all_rows_is_not() -> N
     )
     assert found.probability is None
     assert decided(wild, axes=3) is sure, "nothing of the others is lost"
+    for times in (100, 1e4, 1e6):
+        wild[7] = times * factors[7] @ mixed
+        assert decided(wild).verdict is Verdict.DOUBTFUL
+    rare = np.zeros((500, 10))
+    rare[[3, 50]] = rng.normal(size=(2, 10))
+    assert decided(rare) is sure, "of the others nothing varies that could be lost"
     assert decided(factors @ mixed) is sure, "control: no row is wild"
     heavy = np.outer(tail, rng.normal(size=10))
     assert decided(heavy) is sure, "a factor with heavy tails"

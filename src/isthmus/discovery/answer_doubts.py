@@ -158,10 +158,11 @@ def against_wild_rows(found: Discovery, findings: Findings) -> Discovery:
     held = size.sort(descending=True).values[:most].cumsum(0) / size.sum()
     others = size.argsort()[:-most]
     with torch.no_grad():
-        left = (network(x[others]) - y[others]).square().sum()
-    lost = float(left / (y[others] - y[others].mean(0)).square().sum())
-    if held[-1] <= WILD or lost <= OTHERS_LOST:
-        return found
+        left = float((network(x[others]) - y[others]).square().sum())
+    own = float((y[others] - y[others].mean(0)).square().sum())
+    if held[-1] <= WILD or left <= OTHERS_LOST * own or own <= torch.finfo(y.dtype).eps * float(size.sum()):
+        return found  # the last: the others are all the same
+    lost = left / own
     few = int((held <= WILD).sum()) + 1
     who = "One row holds" if few == 1 else f"{few:,} rows hold"
     return _in_doubt(
