@@ -49,6 +49,12 @@ def test_what_is_less_likely_than_not_is_not_called_probable() -> None:
     assert verdict_of(unlikely).headline == "Perhaps 3 dimensions, but this is doubtful."
 
 
+def test_an_answer_about_a_few_rows_says_whose_it_is() -> None:
+    found = discoveries.discovery(verdict=Verdict.DOUBTFUL, readings={"others_lost": 0.026})
+    told = "3 dimensions for the few rows that hold most of what varies, but the others may need more."
+    assert verdict_of(found).headline == told
+
+
 def test_what_is_sure_against_a_reading_does_not_say_that_they_agree() -> None:
     agreed = discoveries.discovery()
     other = {**agreed.readings, "scree_rank": 2}

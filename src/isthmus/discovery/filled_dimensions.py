@@ -52,7 +52,7 @@ def held_against_rows(
         f"With their neighbours, {who} fill {around:.1f} dimensions: {decision.rank} flat ones may be fewer, curved."
     )
     advice = "" if asked else " Deeper networks tell (depth_path=True, --depth-path)."
-    return Decision(decision.rank, Verdict.DOUBTFUL, (doubt + advice, *decision.reasons))
+    return decision.in_doubt(doubt + advice)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -138,6 +138,10 @@ class Decision:
     verdict: Verdict
     reasons: tuple[str, ...]
 
+    def in_doubt(self, text: str) -> "Decision":
+        """The same rank, which was sure, with what speaks against it; of what spoke for it nothing is left."""
+        return Decision(self.rank, Verdict.DOUBTFUL, (text,))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SizeFindings:

@@ -100,6 +100,9 @@ def _headline(found: Discovery) -> str:
         return f"No {kind.noun} was found to help on held-out data, but this is doubtful."
     if found.rank == 0:
         return f"{counted_ones(found, 0)}: the targets do not depend on the inputs."
+    if found.verdict is Verdict.DOUBTFUL and "others_lost" in found.readings:
+        counted = counted_ones(found, found.rank)
+        return f"{counted} for the few rows that hold most of what varies, but the others may need more."
     if found.verdict is Verdict.DOUBTFUL:
         is_likely = found.probability is None or found.probability >= LIKELY
         return f"{'Probably' if is_likely else 'Perhaps'} {counted_ones(found, found.rank)}, but this is doubtful."

@@ -123,6 +123,7 @@ def test_a_rank_is_in_doubt_where_inputs_tell_more_than_its_coordinates(left: Fo
     assert found.rank == 2
     assert found.verdict is (Verdict.CONFIDENT if is_sure else Verdict.DOUBTFUL)
     assert is_sure or ("further dimension" in found.reasons[0] and "0.0003" in found.reasons[0])
+    assert ("all read 2" in found.reasons) is is_sure, "no doubt beside what speaks for the rank"
     asked = held_against_leftovers(sure, left, ridge=3e-4, asked=True)
     assert is_sure or ("smaller ridges" in found.reasons[0] and "smaller ridges" not in asked.reasons[0])
 

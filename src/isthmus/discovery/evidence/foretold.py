@@ -4,7 +4,7 @@ A weak dimension costs more than it saves, at any ridge that pays for noise. Who
 combinations tell more than kernels: `leftovers`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -19,7 +19,6 @@ from isthmus.discovery.findings import Decision
 from isthmus.networks import FullyConnected
 from isthmus.tasks.arrays import NUMBERS_AT_ONCE
 from isthmus.tasks.names import quoted
-from isthmus.theory import Verdict
 
 KERNEL_ROWS = 600  # whose products are decomposed, a tenth of a second
 WIDTHS, PENALTIES = (0.1, 0.5, 2.0), (0.01, 0.1, 1.0)  # of kernels over the mean squared distance, and of their sums
@@ -173,7 +172,7 @@ def held_against_leftovers(decision: Decision, left: Foretold | None, *, ridge: 
         f"{left.words}: there is a further dimension, too weak to pay for itself at ridge {ridge:g}. "
         f"More rows{'' if asked else ', or smaller ridges,'} may show it."
     )
-    return replace(decision, verdict=Verdict.DOUBTFUL, reasons=(doubt, *decision.reasons))
+    return decision.in_doubt(doubt)
 
 
 def foretold(
