@@ -13,6 +13,7 @@ import isthmus
 from isthmus import diagnose
 from isthmus.diagnostics import Diagnosis
 from isthmus.discovery.choices import FORETOLD
+from isthmus.discovery.findings import CUT_SHORT
 from isthmus.networks import FullyConnected, LeakyResNet
 from isthmus.reports.tables import cut_table
 from isthmus.reports.verdict import verdict_of, verdict_of_control
@@ -53,6 +54,14 @@ def test_an_answer_about_a_few_rows_says_whose_it_is() -> None:
     found = discoveries.discovery(verdict=Verdict.DOUBTFUL, readings={"others_lost": 0.026})
     told = "3 dimensions for the few rows that hold most of what varies, but the others may need more."
     assert verdict_of(found).headline == told
+
+
+def test_what_the_clock_cut_short_is_not_called_probable() -> None:
+    """100,000 rows on 3 dimensions, 90 s on a busy machine: an 11 that had no probability was "probably 11"."""
+    short = discoveries.discovery(verdict=Verdict.DOUBTFUL, warnings=(CUT_SHORT,))
+    assert verdict_of(short).headline.startswith("So far 3 dimensions, but this is doubtful: the time was over")
+    sure = discoveries.discovery(warnings=(CUT_SHORT,))
+    assert verdict_of(sure).headline == "This task needs 3 dimensions."
 
 
 def test_what_is_sure_against_a_reading_does_not_say_that_they_agree() -> None:

@@ -14,6 +14,7 @@ from isthmus.diagnostics import Diagnosis
 from isthmus.discovery import Discovery
 from isthmus.discovery.data.scaling import HELD, Scaling
 from isthmus.discovery.evidence.straight_halves import straight_halves
+from isthmus.discovery.findings import CUT_SHORT
 from isthmus.discovery.groups.group_words import before_rounding, groups_in_words
 from isthmus.discovery.halves import INDEX, RANK, RANK_KINDS
 from isthmus.networks import FullyConnected
@@ -100,13 +101,15 @@ def _headline(found: Discovery) -> str:
         return f"No {kind.noun} was found to help on held-out data, but this is doubtful."
     if found.rank == 0:
         return f"{counted_ones(found, 0)}: the targets do not depend on the inputs."
-    if found.verdict is Verdict.DOUBTFUL and "others_lost" in found.readings:
-        counted = counted_ones(found, found.rank)
+    counted = counted_ones(found, found.rank)
+    if found.verdict is not Verdict.DOUBTFUL:
+        return f"This task needs {counted}."
+    if "others_lost" in found.readings:
         return f"{counted} for the few rows that hold most of what varies, but the others may need more."
-    if found.verdict is Verdict.DOUBTFUL:
-        is_likely = found.probability is None or found.probability >= LIKELY
-        return f"{'Probably' if is_likely else 'Perhaps'} {counted_ones(found, found.rank)}, but this is doubtful."
-    return f"This task needs {counted_ones(found, found.rank)}."
+    if CUT_SHORT in found.warnings:
+        return f"So far {counted}, but this is doubtful: the time was over before the search was."
+    is_likely = found.probability is None or found.probability >= LIKELY
+    return f"{'Probably' if is_likely else 'Perhaps'} {counted}, but this is doubtful."
 
 
 def ranks_sentence(found: Discovery) -> str:
