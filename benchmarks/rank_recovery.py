@@ -14,6 +14,7 @@ kuramoto   5 trajectories of the Kuramoto-Sivashinsky equation, 2500 snapshots o
 planes     40 curved planes of dimension 2..8 in 10 to 40 columns, 500 to 3000 rows: x from x
 pictures   21 sets of pictures of moving things, 6 x 6 to 16 x 16 pixels, 1 % of noise: x from x
 flows      7: waves and turbulence (rank by benchmarks/tangent_angles.py), spirals, chains of Lorenz systems (none: -1)
+linear     60 linear maps of rank 1..3 to one target or up to 7, 40 to 100 rows of 5 to 12 columns, noise 0 to 20 %
 none       24 tables without a rank (-1 here): noise, targets in another order, surrogates; none may be confident
 classes    24 tables of 4 to 18 classes around centres in 1..4 of 8 latent coordinates, apart and overlapping (0.1)
 

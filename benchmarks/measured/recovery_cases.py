@@ -185,6 +185,27 @@ class Flow:
 
 
 @dataclass(frozen=True)
+class LinearMap:
+    """Targets that are a linear map of normal columns, of this rank, in noise of their mean scale."""
+
+    rank: int
+    noise: float
+    d_in: int
+    d_out: int
+    num_samples: int
+    seed: int
+    latent_dim: int = 0
+    activation: str = "linear"
+
+    def task(self) -> Task:
+        """Its data."""
+        rng = np.random.default_rng(self.seed)
+        x = rng.normal(size=(self.num_samples, self.d_in))
+        y = x @ rng.normal(size=(self.d_in, self.rank)) @ rng.normal(size=(self.rank, self.d_out))
+        return Task(x, y / y.std() + self.noise * rng.normal(size=y.shape), self.rank, "a linear map")
+
+
+@dataclass(frozen=True)
 class NoRank:
     """What has no rank: noise in all columns, targets in another order, or the surrogate of a task with one."""
 
@@ -214,7 +235,7 @@ class NoRank:
         return Task(drawn.x, None, None, "surrogate", Kind.AUTOENCODING)
 
 
-Case = Teacher | Bijection | Combinations | Snapshots | Mixture | Plane | Pictures | Flow | NoRank
+Case = Teacher | Bijection | Combinations | Snapshots | Mixture | Plane | Pictures | Flow | LinearMap | NoRank
 
 
 def name_of(case: Case) -> str:
@@ -368,6 +389,15 @@ def flows(rng: np.random.Generator) -> list[Case]:
     return [Flow(name, rank, rows, int(rng.integers(2**31))) for name, rank, rows in known]
 
 
+def linear_maps(rng: np.random.Generator) -> list[Case]:
+    """60 linear tables of rank 1..3, one target or up to 7, 40 to 100 rows of 5 to 12 columns, four noises."""
+    return [
+        LinearMap(rank, noise, int(rng.integers(5, 13)), int(rng.integers(rank, 8)), drawn_length(rng, 40, 100),
+                  int(rng.integers(2**31)))
+        for _ in range(5) for rank in (1, 2, 3) for noise in (0.0, 0.05, 0.1, 0.2)
+    ]  # fmt: skip
+
+
 def without_rank(rng: np.random.Generator) -> list[Case]:
     """24 tables without a rank, where nothing may be confident."""
     return [
@@ -390,6 +420,7 @@ SUITES: dict[str, Callable[[np.random.Generator], list[Case]]] = {
     "planes": planes,
     "pictures": moving_things,
     "flows": flows,
+    "linear": linear_maps,
     "none": without_rank,
 }
 

@@ -28,10 +28,10 @@ from isthmus.discovery.accuracy import (
 )
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.data.splitting import FOLDS
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.minimum import Minimum, flat_parameters
 from isthmus.discovery.one_size import OneSize
-from isthmus.discovery.remedies.every_row import FOLDS
 from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.runner import Tracker, UnitRunner
 from isthmus.discovery.work.unit import Unit, silent

@@ -9,10 +9,10 @@ import pytest
 
 from isthmus import Discovery, Forecast, Limits, discover, foresee, tasks
 from isthmus.discovery.accuracy import STARTS, TEACHERS, WORDS
+from isthmus.discovery.data.splitting import FOLDS
 from isthmus.discovery.foresee import timed
 from isthmus.discovery.kinds import family_of
 from isthmus.discovery.kinds.family import Family
-from isthmus.discovery.remedies.every_row import FOLDS
 from isthmus.discovery.settings import Settings
 from isthmus.errors import DataError
 from minima import noise_problem

@@ -30,10 +30,10 @@ from torch import Tensor
 from isthmus.discovery.choices import OVERSHOOT, WHOLE, steps_upwards
 from isthmus.discovery.data.problem import Numbers, Problem
 from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.data.splitting import FOLDS, numbered_apart
 from isthmus.discovery.evidence.confidence import Array
 from isthmus.discovery.kinds.connected import Connected
 from isthmus.discovery.minimum import Minimum, least
-from isthmus.discovery.remedies.every_row import FOLDS, numbered_apart
 from isthmus.discovery.search import Search
 from isthmus.discovery.settings import CONNECTED, Settings
 from isthmus.discovery.work.search_memory import Foresight

@@ -5,27 +5,31 @@ and with a linear baseline; what rows leave open: `row_doubts`. What all that me
 """
 
 import math
-import operator
 from collections import Counter
 
 from isthmus.discovery.choices import (
-    AROUND,
     AS_LINEAR,
     AS_READ,
     CLEAR_MARGIN,
     FEW_FOR_EACH,
     FEW_ROWS,
     FILLED,
-    LINEAR_GAIN,
+    MAPPED,
     NOTHING_LEFT,
     OUTVOTES,
     SHARP,
+)
+from isthmus.discovery.evidence.baseline import (
+    curves_are_of_use,
+    is_exactly_linear,
+    linear_maps_do_as_well,
+    linear_maps_tell,
+    networks_come_near_linear,
 )
 from isthmus.discovery.findings import Decision, Readings
 from isthmus.discovery.row_doubts import by_luck, hidden_by_noise, of_a_handful, unevenly_lost, unlearnt
 from isthmus.tasks.arrays import counted
 from isthmus.theory import Verdict
-from isthmus.theory.curve_readings import scree_reading
 
 
 def decide(readings: Readings) -> Decision:
@@ -37,10 +41,17 @@ def decide(readings: Readings) -> Decision:
     No sharp rank: the reading moves between neighbouring ridges and is not sharp at either; or classes are read at
     ranks between which the minima that were found cannot tell. Else doubtful.
     """
+    decision = _by_networks(readings)
+    return _of_linear_maps(readings, decision) if _answered_by_linear_maps(readings, decision) else decision
+
+
+def _is_sure(decision: Decision) -> bool:
+    return decision.verdict is Verdict.CONFIDENT
+
+
+def _by_networks(readings: Readings) -> Decision:
     rank = _most_common(readings)
-    shown = (
-        [] if _is_exactly_linear(readings, rank) else [*_disagreements(readings, rank), *_weaknesses(readings, rank)]
-    )
+    shown = [] if is_exactly_linear(readings, rank) else [*_disagreements(readings, rank), *_weaknesses(readings, rank)]
     doubts = [*shown, *readings.complaints]
     if doubts and _has_too_few_rows(readings, rank):
         return Decision(rank, Verdict.TOO_FEW_DATA, tuple(doubts))
@@ -51,6 +62,50 @@ def decide(readings: Readings) -> Decision:
     return Decision(rank, Verdict.CONFIDENT, _agreement(readings, rank))
 
 
+def told_by_linear_maps(readings: Readings) -> bool:
+    """Whether the answer is theirs: networks leave a doubt, or are sure of another rank."""
+    return _answered_by_linear_maps(readings, _by_networks(readings))
+
+
+def _answered_by_linear_maps(readings: Readings, by_networks: Decision) -> bool:
+    if not _is_sure(by_networks):
+        return linear_maps_tell(readings)
+    mapped = readings.mapped
+    return mapped is not None and mapped.rank != by_networks.rank and linear_maps_do_as_well(readings)
+
+
+def _of_linear_maps(readings: Readings, by_networks: Decision) -> Decision:
+    """What they read, in doubt where that is not clear, much is missed, or networks are sure of another rank.
+
+    80 rows of 6 columns, two targets that are two combinations in noise, read 1, sure; 50 of 3, one target of one
+    combination in noise, 3.
+    """
+    mapped = readings.mapped
+    assert mapped is not None  # they tell
+    doubts: list[str] = []
+    if _is_sure(by_networks):
+        doubts.append(
+            f"Networks read {by_networks.rank} without a doubt; linear maps, which predict as well, {mapped.rank} of "
+            "all rows, each held out of them once: more rows would tell."
+        )
+    if not mapped.least == mapped.rank == mapped.most:
+        counted_ones = f"{mapped.least} to {readings.kind.counted(mapped.most)}"
+        doubts.append(f"Linear maps predict all rows about as well through {counted_ones}: more rows would tell.")
+    if mapped.error > MAPPED:
+        doubts.append(
+            f"Linear maps, which predict as well as networks, miss {mapped.error:.2g} of the variance: noise, or what "
+            "is curved; more rows would tell."
+        )
+    if doubts := [*doubts, *readings.complaints]:
+        return Decision(mapped.rank, Verdict.DOUBTFUL, tuple(doubts))
+    text = (
+        f"Linear maps through {counted(mapped.rank, readings.noun)} miss {mapped.error:.2g} of the variance of rows "
+        "that were held out of them, each row once; through more they miss no less, through fewer clearly more, and "
+        "networks do no better. The task is linear as far as these rows show, and that map is returned."
+    )
+    return Decision(mapped.rank, Verdict.CONFIDENT, (text,))
+
+
 def _has_too_few_rows(readings: Readings, rank: int) -> bool:
     few = readings.rows is not None and readings.rows < max(FEW_ROWS, FEW_FOR_EACH * (readings.columns or 0))
     return few and (rank == 0 or readings.heldout_error[min(rank, len(readings.heldout_error) - 1)] >= 1)
@@ -59,7 +114,7 @@ def _has_too_few_rows(readings: Readings, rank: int) -> bool:
 def _most_common(readings: Readings) -> int:
     scree, objective, best = readings.scree, readings.objective, readings.objectives
     exact = sum(error > NOTHING_LEFT for error in readings.linear_error)
-    if exact in {readings.jacobian_rank, objective.rank, scree.rank} and _is_exactly_linear(readings, exact):
+    if exact in {readings.jacobian_rank, objective.rank, scree.rank} and is_exactly_linear(readings, exact):
         return exact
     if 0 < scree.rank < min(objective.rank, len(best)):
         blunt = scree.sharpness >= OUTVOTES and readings.compared.rise(best[scree.rank], best[-1]) < SHARP
@@ -85,7 +140,7 @@ def _fits_noise(readings: Readings) -> bool:
 
 def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
     linear: list[str] = []
-    if is_linear(readings, rank):
+    if networks_come_near_linear(readings, rank):
         is_exact = readings.linear_error[rank] <= NOTHING_LEFT
         left = (
             f"leaves {readings.linear_error[rank]:.3g} of the variance of held-out rows, less than networks of as many"
@@ -95,7 +150,7 @@ def _agreement(readings: Readings, rank: int) -> tuple[str, ...]:
             f"A linear map through {counted(rank, readings.noun)} {does}, and one "
             f"through fewer leaves {readings.linear_error[rank - 1]:.3g}: the task is linear, and that map is returned."
         ]
-    if _is_exactly_linear(readings, rank):
+    if is_exactly_linear(readings, rank):
         read = {readings.objective.rank, readings.scree.rank, readings.jacobian_rank} - {rank}
         other = " and ".join(map(str, sorted(read)))
         ended = f"Networks only come near it; what they read, {other}, is how they ended."
@@ -154,7 +209,7 @@ def _weaknesses(readings: Readings, rank: int) -> list[str]:
     if rank >= readings.widest > 1 and rank == readings.objective.rank and readings.widest < most:
         doubts.append(_largest_tried(readings))
     doubts += [*of_a_handful(readings), *hidden_by_noise(readings, rank), *by_luck(readings, rank)]
-    if is_linear(readings, rank):
+    if networks_come_near_linear(readings, rank):
         return doubts
     if readings.columns is not None and readings.deep is not None and readings.deep < rank < readings.columns:
         doubts.append(
@@ -182,7 +237,7 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
     if rank == readings.columns:  # the identity is a linear map through all of them
         return [] if readings.straight else _against_fewer_curved(readings, rank)
     if rank < len(readings.linear_error) and mine > readings.errors_compared.raised(linear, AS_LINEAR):
-        if linear <= NOTHING_LEFT and _curves_are_of_use(readings, rank):
+        if linear <= NOTHING_LEFT and curves_are_of_use(readings, rank):
             return [
                 f"A linear map through {counted(rank, readings.noun)} is exact, but through one fewer networks lose "
                 f"{readings.heldout_error[rank - 1]:.2g}, linear maps {readings.linear_error[rank - 1]:.2g}: some may "
@@ -197,36 +252,10 @@ def _against_simpler_maps(readings: Readings, rank: int) -> list[str]:
 
 
 def is_linear(readings: Readings, rank: int) -> bool:
-    """Whether the task is a linear map through as many dimensions, so that networks can but come near it.
-
-    No network through as many or more predicts better, through one dimension fewer neither a network nor a linear map
-    does nearly as well, and rows fill as many dimensions: else curved coordinates might do with fewer.
-    """
-    linear, error = readings.linear_error, readings.heldout_error
-    if readings.classes or not 0 < rank < min(len(linear), len(error)) or rank == readings.columns:
-        return False
-    if not AROUND * readings.fills + FILLED >= rank:
-        return False
-    if _curves_are_of_use(readings, rank):  # six columns and a product of two of them fill all but seven dimensions
-        return False
-    if linear[rank] <= NOTHING_LEFT:
-        return min(linear[:rank]) > NOTHING_LEFT
-    if any(map(operator.lt, error[rank:], linear[rank:])):
-        return False
-    bend = scree_reading(linear, compared=readings.errors_compared)
-    is_read = bend.rank == rank and bend.sharpness >= OUTVOTES
-    return is_read and error[rank] < min(linear[:rank])
-
-
-def _curves_are_of_use(readings: Readings, rank: int) -> bool:
-    """Whether networks through one dimension fewer lose clearly less than linear maps do."""
-    linear, error = readings.linear_error, readings.heldout_error
-    return error[rank - 1] <= readings.errors_compared.raised(linear[rank - 1], LINEAR_GAIN)
-
-
-def _is_exactly_linear(readings: Readings, rank: int) -> bool:
-    """Whether it leaves nothing: then no training can add to it, and what networks read is how they ended."""
-    return is_linear(readings, rank) and readings.linear_error[rank] <= NOTHING_LEFT
+    """Whether a linear map through as many dimensions is the answer: networks come near it, or are worse."""
+    if told_by_linear_maps(readings):
+        return readings.mapped is not None and rank == readings.mapped.rank
+    return networks_come_near_linear(readings, rank)
 
 
 def _against_fewer_curved(readings: Readings, columns: int) -> list[str]:

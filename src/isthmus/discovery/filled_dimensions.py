@@ -77,6 +77,9 @@ class CurvedCoordinates:
         curved = self.family.settings.rank_kind is RANK and not self.problem.classes
         return self._halves(rank) if curved else None
 
+    def _linear_halves(self, rank: int) -> Factorisation[FullyConnected]:
+        return cut_network(linear_network(self.problem, rank), self.problem.x, rank)
+
     def _halves(self, rank: int) -> Factorisation[FullyConnected] | None:
         known, family = self.halves.get(rank), self.family
         if known is None or known.dimensions != rank or rank < 1:
@@ -109,7 +112,7 @@ class CurvedCoordinates:
         problem = self.problem
         return not problem.autoencoding and rank == problem.most_out < problem.most_in
 
-    def holds(self, decision: Decision, *, asked: bool, closely: bool) -> Decision:
+    def holds(self, decision: Decision, *, asked: bool, closely: bool, linear: bool = False) -> Decision:
         """What is left of a decision of regressions, or of data that are autoencoded, by what is filled.
 
         Args:
@@ -117,11 +120,13 @@ class CurvedCoordinates:
             asked: whether depth was varied.
             closely: of data that are autoencoded, as work was done on doubts; else of up to `NARROW` columns, or
                 `LOW_RANK` dimensions.
+            linear: whether the coordinates of regressions are those of the linear map.
         """
         rank = decision.rank
         if not self.problem.autoencoding:
+            around = filled_by(self._linear_halves(rank).encoder, self.problem) if linear else self.around(rank)
             capped = self._is_capped(rank)
-            return held_against_rows(decision, self.around(rank), who=COORDINATES, asked=asked, capped=capped)
+            return held_against_rows(decision, around, who=COORDINATES, asked=asked, capped=capped)
         if decision.verdict is not Verdict.CONFIDENT:
             return decision
         least = self.least_around(rank)
@@ -145,7 +150,7 @@ class CurvedCoordinates:
             return None
         kind = AlongOneDirection if problem.autoencoding else Foretold
         if linear:
-            return kind.of(cut_network(linear_network(problem, rank), problem.x, rank), problem, exact=True)
+            return kind.of(self._linear_halves(rank), problem, exact=True)
         halves = self._halves(rank)
         return None if halves is None else kind.of(halves, problem)
 

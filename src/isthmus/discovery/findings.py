@@ -20,6 +20,43 @@ CUT_SHORT = "The time limit cut the search short; give more seconds for a sharpe
 
 
 @dataclass(frozen=True, slots=True)
+class LinearReading:
+    """Through how many dimensions linear maps predict each row, which was held out of them (*estimate*).
+
+    Attributes:
+        rank: the least that no other betters by more than one standard error, or by `PLATEAU`.
+        least: the same by two.
+        most: that of least error.
+        errors: of all rows, over that of the best constant, by the number of dimensions.
+    """
+
+    rank: int
+    least: int
+    most: int
+    errors: tuple[float, ...]
+
+    @property
+    def error(self) -> float:
+        """Of all rows through `rank` dimensions."""
+        return self.errors[self.rank]
+
+
+@dataclass(frozen=True, slots=True)
+class OfAllRows:
+    """What networks lose of rows that were held out of them, each row once (*estimate*).
+
+    Attributes:
+        scree: the reading of their errors.
+        errors: over that of the best constant, by the number of dimensions.
+        gains: of a linear half, what more dimensions save, by rank.
+    """
+
+    scree: CurveReading
+    errors: tuple[float, ...]
+    gains: Mapping[int, Gain]
+
+
+@dataclass(frozen=True, slots=True)
 class Readings:
     """What was measured.
 
@@ -53,6 +90,8 @@ class Readings:
         medians: of what is autoencoded, by rank the median loss of held-out rows over their mean.
         beyond_chance: by rank how many standard errors less than the constant loses of held-out rows.
         fills: dimension that the rows fill with their neighbours, where a linear map predicts best; else NaN.
+        mapped: what linear maps read of all rows, None where that was not asked.
+        errors_of_all: through `rank` coordinates of all rows, each held out once, by rank; empty: not known.
     """
 
     ridge: float
@@ -85,6 +124,8 @@ class Readings:
     medians: Mapping[int, float] = field(default_factory=dict[int, float])
     beyond_chance: Mapping[int, float] = field(default_factory=dict[int, float])
     fills: float = math.nan
+    mapped: LinearReading | None = None
+    errors_of_all: tuple[float, ...] = ()
 
     @property
     def noun(self) -> str:

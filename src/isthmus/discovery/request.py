@@ -165,6 +165,7 @@ class Request:
     def _treated(self, sample: Sample, search: Search, *, passes: float | None = None) -> Case:
         """The search after its first answer and work on its doubts, of so many first passes or by the effort."""
         search.run()
+        search.read_linear_maps(sample)
         depth = DEPTHS if self.depth_path and not search.name else BRIEF
         numbered = self.rescale and are_numbered(sample.data.input_names)
         case = Case(search, sample, numbered=numbered, depth=depth)

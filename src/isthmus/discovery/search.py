@@ -14,16 +14,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from isthmus.discovery.choices import CLOSE, FILLED, HALVES, MANY, is_full, leaves_room
+from isthmus.discovery.choices import CLOSE, FILLED, HALVES, LINEAR_ROWS, MANY, WHOLE, is_full, leaves_room
 from isthmus.discovery.data.problem import Problem
-from isthmus.discovery.decision import decide, is_linear
+from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.decision import decide, is_linear, told_by_linear_maps
 from isthmus.discovery.depth.between_rows import local_dimension, near_dimension
 from isthmus.discovery.depth.path import DepthPath
-from isthmus.discovery.evidence.baseline import linear_errors, linear_network
+from isthmus.discovery.evidence.baseline import linear_errors, linear_network, linear_reading
 from isthmus.discovery.evidence.confidence import HeldOutCurve, Shares, start_share
 from isthmus.discovery.evidence.foretold import Foretold, held_against_leftovers
 from isthmus.discovery.filled_dimensions import CurvedCoordinates
-from isthmus.discovery.findings import Decision, Findings, Readings, SizeFindings
+from isthmus.discovery.findings import Decision, Findings, LinearReading, OfAllRows, Readings, SizeFindings
 from isthmus.discovery.halves import INDEX, RANK
 from isthmus.discovery.minimum import Minimum, least
 from isthmus.discovery.objective_curves import Curve, Curves, objectives_of
@@ -34,9 +35,7 @@ from isthmus.discovery.work.runner import UnitRunner
 from isthmus.errors import NotConverged
 from isthmus.networks import FullyConnected
 from isthmus.theory import Verdict
-from isthmus.theory.curve_readings import CurveReading, Gain, running_minimum
-
-OfAllRows = tuple[CurveReading, Mapping[int, Gain]]  # the reading of their error, what more dimensions save of it
+from isthmus.theory.curve_readings import Gain, running_minimum
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +49,7 @@ class SearchState:
     readings: Readings
     decision: Decision
     scree_of_all: OfAllRows | None
+    mapped: LinearReading | None
     over_depth: OverDepth | None
     left_over: Foretold | None
     deepest: Curve
@@ -65,6 +65,7 @@ class Search:
     decision: Decision
     in_doubt = False  # whether the first answer was
     scree_of_all: OfAllRows | None = None  # what all rows, each held out once, say, where that was looked at
+    mapped: LinearReading | None = None  # and what linear maps do, where they predict as well as networks
     over_depth: OverDepth | None = None  # what several depths said, once they were asked
     left_over: Foretold | None = None  # what a rank loses that was sure without this
     below = False  # whether smaller ridges were searched, in vain
@@ -102,7 +103,8 @@ class Search:
         if self.over_depth is not None:
             decision = held_against(decision, readings, self.over_depth)
         if not (self.problem.autoencoding and self.over_depth is not None):
-            decision = self.coordinates.holds(decision, asked=asked, closely=self.in_doubt)
+            linear = told_by_linear_maps(readings)
+            decision = self.coordinates.holds(decision, asked=asked, closely=self.in_doubt, linear=linear)
         self.decision = self._held_against_leftovers(decision)
         self.runner.tracker.rank = decision.rank
 
@@ -249,10 +251,21 @@ class Search:
         self.size.starts.tried |= before.starts.tried
         self.size.warnings += before.warnings
 
-    def read_scree(self, reading: CurveReading, gains: Mapping[int, Gain]) -> None:
-        """Believe this reading of the held-out error, and what more dimensions save of it, and decide again."""
-        self.scree_of_all = reading, gains
+    def read_all_rows(self, found: OfAllRows, sample: Sample) -> None:
+        """Believe what networks lose of all rows, and hold it against what linear maps do."""
+        self.scree_of_all = found
         self.settle()
+        self.read_linear_maps(sample)
+
+    def read_linear_maps(self, sample: Sample) -> None:
+        """Hold what was decided against linear maps of all rows, where no network tells targets clearly better."""
+        problem, readings = self.problem, self.readings
+        few = len(problem.x) <= LINEAR_ROWS and not sample.num_unseen
+        asked = few and problem.loss.is_quadratic and not problem.autoencoding and self.mapped is None
+        mine = problem.errors_compared.raised(min(readings.heldout_error), CLOSE)
+        if asked and (readings.errors_of_all or mine > min(readings.linear_error)):
+            self.mapped = linear_reading(sample, self.size.settings, most=self._most_linear + 1)
+            self.settle()
 
     def around(self, ridge: float) -> None:
         """Read the curves at another ridge of the path and beside it."""
@@ -304,14 +317,14 @@ class Search:
         # the theory speaks of the least minimum, which may be a truncated and polished one
         best = least([*trained.starts[ridge], *trained.curve.values()])
         constant, compared = problem.constant_loss(), problem.loss.compared
-        linear = linear_errors(problem, most=self.size.foresight.most_ranks)
+        linear = linear_errors(problem, most=self._most_linear)
         held = self._held_out(scree)
         errors, beside = held.errors(linear[0]), [m for r, c in curves.items() if r != ridge for m in c.values()]
         return Readings(
             ridge=ridge,
             objective=self.size.reading(curves[ridge]),
             neighbours=tuple((r, self.size.reading(c)) for r, c in curves.items() if r != ridge),
-            scree=self.scree_of_all[0] if self.scree_of_all else held.reading(errors),
+            scree=self.scree_of_all.scree if self.scree_of_all else held.reading(errors),
             jacobian_rank=best.jacobian_rank,
             widest=max(curves[ridge]),
             heldout_error=tuple(errors),
@@ -335,12 +348,21 @@ class Search:
             gains=self._gains(held, ridge, beside),
             medians=self._medians(held),
             beyond_chance=held.beyond_chance() if scree else {},
+            mapped=self.mapped,
+            errors_of_all=self.scree_of_all.errors if self.scree_of_all else (),
         )
+
+    @property
+    def _most_linear(self) -> int:
+        """Dimensions of the linear baseline: of squares to predict more than networks have, as they cost nothing."""
+        planned, problem = self.size.foresight.most_ranks, self.problem
+        free = problem.loss.is_quadratic and not problem.autoencoding
+        return max(planned, min(self.size.family.most_rank, WHOLE)) if free else planned
 
     def _gains(self, held: HeldOutCurve, ridge: float, beside: Sequence[Minimum]) -> Mapping[int, Gain]:
         if not self.size.settings.rank_kind.plateau:
             return {}
-        return self.scree_of_all[1] if self.scree_of_all else held.gains(ridge, beside)
+        return self.scree_of_all.gains if self.scree_of_all else held.gains(ridge, beside)
 
     def _medians(self, held: HeldOutCurve) -> Mapping[int, float]:
         return held.medians() if self.problem.autoencoding and self.size.settings.rank_kind is RANK else {}

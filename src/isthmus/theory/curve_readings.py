@@ -129,11 +129,12 @@ def plateau_reading(
     weight: NDArray[np.float64] | None = None,
     together: NDArray[np.int64] | None = None,
     slack: float = PLATEAU,
+    noise: float = NOISE,
     compared: Comparison = by_ratio,
 ) -> CurveReading:
     """The least rank whose error no other betters by more than the noise of the rows, or than a small share.
 
-        least r with  mean_i (l_ri - l_bi) <= max(2 SE_i(l_ri - l_bi), (slack - 1) e_b),   e_b = min e,
+        least r with  mean_i (l_ri - l_bi) <= max(noise SE_i(l_ri - l_bi), (slack - 1) e_b),   e_b = min e,
         sharpness = log of the error through the next fewer dimensions over that through r
 
     The differences are of the same rows, so that what is hard to predict about a row cancels. The largest bend of the
@@ -145,6 +146,7 @@ def plateau_reading(
         weight: of each row, any common factor; None: all the same.
         together: a number of each row, the same for rows that are off together, see `standard_error`.
         slack: factor allowed on the error whatever the noise.
+        noise: standard errors of a difference that are none.
         compared: how errors are compared.
 
     Returns:
@@ -159,9 +161,9 @@ def plateau_reading(
     errors = losses @ share
     excess = losses - losses[int(errors.argmin())]
     mean = excess @ share
-    noise = standard_error(excess, share, together)
     best = float(errors.min())
-    enough = mean <= np.maximum(NOISE * noise, compared.raised(best, slack) - best)
+    allowed = noise * standard_error(excess, share, together) if noise else 0.0
+    enough = mean <= np.maximum(allowed, compared.raised(best, slack) - best)
     i = int(np.flatnonzero(enough)[0])
     if i == 0:
         return CurveReading(0, 0.0)

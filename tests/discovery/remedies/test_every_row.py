@@ -11,13 +11,15 @@ import torch
 from isthmus.discovery.choices import CLEAR_MARGIN, SHARP
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.data.splitting import FOLDS
 from isthmus.discovery.decision import Readings
 from isthmus.discovery.evidence.confidence import bends, row_losses
+from isthmus.discovery.findings import OfAllRows
 from isthmus.discovery.halves import INDEX, RANK, RankKind
 from isthmus.discovery.remedies.every_row import (
-    FOLDS,
     EveryRowHeldOut,
     Fold,
+    errors_of,
     gains_of,
     held_out_once,
     planned_evaluations,
@@ -101,6 +103,8 @@ def test_the_reading_is_of_the_errors_of_all_rows(folds: list[Fold]) -> None:
     assert scree_of(folds) == expected
     alone = bends(columns[0], weight=folds[0].weight, ranks=range(most + 1), complete=complete)
     assert scree_of(folds) != alone, "control: one part of the rows says something else"
+    of_all = np.concatenate(columns, 1) @ (weight / weight.sum())
+    assert errors_of(folds) == pytest.approx(of_all / of_all[0])
 
 
 @pytest.mark.slow
@@ -135,11 +139,11 @@ def _padded(search: Search, most: int) -> np.ndarray:
 
 
 def test_gains_of_all_rows_take_the_place_of_those_of_the_held_out_ones() -> None:
-    search = searched(replace(SETTINGS, encoder_side="linear", starts=("random",)))[1]
+    sample, search = searched(replace(SETTINGS, encoder_side="linear", starts=("random",)))
     rank, reading = search.decision.rank, search.readings.scree
-    search.read_scree(reading, {rank: Gain(rank + 1, 1.0, 0.5, 0.1, 1e-3)})
+    search.read_all_rows(OfAllRows(reading, (1.0, 0.01), {rank: Gain(rank + 1, 1.0, 0.5, 0.1, 1e-3)}), sample)
     assert "larger than through" in "".join(search.decision.reasons)
-    search.read_scree(reading, {})
+    search.read_all_rows(OfAllRows(reading, (1.0, 0.01), {}), sample)
     assert "larger than through" not in "".join(search.decision.reasons)
 
 
@@ -192,11 +196,12 @@ def test_it_answers_where_the_held_out_error_alone_is_in_doubt() -> None:
 
 @pytest.mark.slow
 def test_a_reading_of_all_rows_is_believed(first: tuple[Sample, Search]) -> None:
-    _, search = first
+    sample, search = first
     before, sharper = search.state, CurveReading(search.readings.scree.rank, 9.0)
     try:
-        search.read_scree(sharper, {})
+        search.read_all_rows(OfAllRows(sharper, (1.0, 0.01), {}), sample)
         assert search.readings.scree == sharper
+        assert search.mapped is not None, "linear maps are asked of all rows too"
         assert torch.equal(search.trained.curve[1].theta, before.trained.curve[1].theta)
     finally:
-        search.scree_of_all, search.state = None, before
+        search.state = before

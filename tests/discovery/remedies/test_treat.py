@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import pytest
 
 from isthmus.discovery.choices import EVEN, PASSES, ROW_GRADIENTS, UNMOVED
+from isthmus.discovery.findings import LinearReading, Readings
 from isthmus.discovery.remedies.anew import BRIEF
 from isthmus.discovery.remedies.remedy import Case, Effort, Remedy, treat
 from isthmus.discovery.work.runner import Tracker, UnitRunner
@@ -14,8 +15,13 @@ from isthmus.discovery.work.search_memory import Foresight
 from isthmus.discovery.work.unit import silent
 from isthmus.errors import NotConverged
 from isthmus.theory import Verdict
+from isthmus.theory.curve_readings import CurveReading
 
 NO_SAMPLE: Any = None
+READ = Readings(
+    ridge=1e-3, objective=CurveReading(3, 0.1), neighbours=(), scree=CurveReading(2, 0.1), jacobian_rank=3, widest=4,
+    heldout_error=(1.0, 0.6, 0.3, 0.1), linear_error=(1.0, 0.5, 0.2, 0.1),
+)  # fmt: skip
 
 
 def foreseen(gradients: int, *, rows: int = 1000) -> Foresight:
@@ -26,6 +32,7 @@ def foreseen(gradients: int, *, rows: int = 1000) -> Foresight:
 def a_case(*, first_pass: int = 100) -> Case:
     """A case in doubt, of a search that has nothing but its decision."""
     search: Any = SimpleNamespace(
+        readings=READ,
         size=SimpleNamespace(foresight=foreseen(first_pass)),
         decision=SimpleNamespace(rank=3, verdict=Verdict.DOUBTFUL),
         state=SimpleNamespace(decision=SimpleNamespace(rank=3, verdict=Verdict.DOUBTFUL)),
@@ -75,6 +82,15 @@ def test_what_promises_most_for_its_price_comes_first() -> None:
     case = a_case()
     treat(case, [Told("dear", 100, 0.5), Told("cheap", 10, 0.1), Told("sure", 10, 0.9)], budget=1000)
     assert applied(case) == ["sure", "cheap", "dear"]
+
+
+def test_no_training_settles_what_linear_maps_leave_open() -> None:
+    cure = Told("cure", 10, 0.5, cures=True)
+    for rank, done in ((3, []), (4, ["cure"])):  # 4: of which the rows held out first say nothing
+        case = a_case()
+        case.search.readings = replace(READ, mapped=LinearReading(rank, rank, rank, (0.3,) * 5))
+        treat(case, [cure], budget=1000)
+        assert applied(case) == done
 
 
 def test_a_sure_answer_is_held_against_what_looks_for_doubts_alone() -> None:

@@ -1,6 +1,7 @@
 """Held-out rows: a seeded split that keeps groups together and, for ordered rows, holds out whole blocks."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from isthmus.discovery.data.scaling import Standardiser
 from isthmus.errors import DataError
 from isthmus.tasks.arrays import in_parts
 
+FOLDS = 5  # parts of the rows that are held out in turn
 BLOCKS = 20  # an ordered data set is cut into this many blocks, a fifth of which are held out
 STRETCHES = 10  # and each side of the split into so many that are drawn whole: neighbours resemble each other
 HASHED_FIRST = np.uint64(0x9E3779B97F4A7C15)  # odd, so that inputs and targets change places with another hash
@@ -250,7 +252,7 @@ def digest_of(labels: NDArray[np.generic]) -> str:
 
 
 def folds(
-    num_rows: int, *, seed: int, count: int = 5, groups: ArrayLike | None = None, ordered: bool = False
+    num_rows: int, *, seed: int, count: int = FOLDS, groups: ArrayLike | None = None, ordered: bool = False
 ) -> list[NDArray[np.bool_]]:
     """Masks of `count` parts of the rows, as equal as can be, each row in one of them; fewer where rows are fewer.
 
@@ -282,3 +284,12 @@ def _whole_groups(groups: NDArray[np.generic], num_rows: int, fraction: float, s
     masks = [np.isin(np.arange(num_rows), held) for _, held in splitter.split(np.zeros(num_rows), groups=groups)]
     # a group that holds most rows is trained on
     return next((mask for mask in masks if 2 * mask.sum() <= num_rows), ~masks[0])
+
+
+def numbered_apart(parts: Sequence[NDArray[np.int64] | None]) -> NDArray[np.int64] | None:
+    """Numbers of the rows of all parts, of which no two share one: no group and no stretch is in two."""
+    known = [np.unique(part, return_inverse=True)[1] for part in parts if part is not None]
+    if len(known) < len(parts):
+        return None
+    first = np.cumsum([0, *(int(numbers.max()) + 1 for numbers in known)])
+    return np.concatenate([numbers + start for numbers, start in zip(known, first, strict=False)])

@@ -1,7 +1,7 @@
 """The remedy of few rows: searches that together hold out every row once, each without a fifth of the rows.
 
 Read off them is the curve of the held-out error, for a remedy. Through how many dimensions as many classes are told
-apart as through any, of rows held out as well: `accuracy`.
+apart as through any, of rows held out as well: `accuracy`; what linear maps read of such rows: `evidence.baseline`.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,9 @@ import numpy as np
 
 from isthmus.discovery.data.problem import Numbers
 from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.data.splitting import FOLDS, numbered_apart
 from isthmus.discovery.evidence.confidence import Array, bends, row_losses
+from isthmus.discovery.findings import OfAllRows
 from isthmus.discovery.remedies.remedy import Case, Remedy
 from isthmus.discovery.row_doubts import gain_that_counts
 from isthmus.discovery.search import Search
@@ -20,8 +22,6 @@ from isthmus.discovery.settings import Settings
 from isthmus.discovery.work.search_memory import Foresight
 from isthmus.errors import NotConverged
 from isthmus.theory.curve_readings import CurveReading, Gain, RowLosses, gain_beyond, plateau_reading
-
-FOLDS = 5
 
 
 class EveryRowHeldOut(Remedy):
@@ -52,7 +52,7 @@ class EveryRowHeldOut(Remedy):
         if len(known) < len(parts):
             return f"{held}, which did not end"
         reading, gains = scree_of(known[0]), gains_of(known) if search.readings.gains else {}
-        search.read_scree(reading, gains)
+        search.read_all_rows(OfAllRows(reading, errors_of(known[0]), gains), case.sample)
         return f"{held}: the error of all of them {search.readings.kind.held_out_reads.format(reading.rank)}"
 
     def _ridges(self, search: Search) -> list[float]:
@@ -104,6 +104,13 @@ def scree_of(folds: Sequence[Fold]) -> CurveReading:
     return bends(losses, weight=weight, ranks=ranks, complete=ranks[-1] >= family.most_rank, compared=compared)
 
 
+def errors_of(folds: Sequence[Fold]) -> tuple[float, ...]:
+    """Of all rows, over that of the best constant, through 0, 1, ... dimensions."""
+    losses, weight, _ = _of_all_rows(folds)
+    errors = np.average(losses, axis=1, weights=weight)
+    return tuple((errors / errors[0]).tolist())
+
+
 def gains_of(parts: Sequence[Sequence[Fold]]) -> dict[int, Gain]:
     """What more dimensions save of the error of all rows, by rank.
 
@@ -124,15 +131,6 @@ def _of_all_rows(folds: Sequence[Fold]) -> tuple[Array, Array, Numbers | None]:
     most = max(max(search.scree, default=0) for search in searches)
     losses = np.concatenate([_losses(search, most) for search in searches], axis=1)
     return losses, np.concatenate([fold.weight for fold in folds]), numbered_apart([fold.together for fold in folds])
-
-
-def numbered_apart(parts: Sequence[Numbers | None]) -> Numbers | None:
-    """Numbers of the rows of all parts, of which no two share one: no group and no stretch is in two."""
-    known = [np.unique(part, return_inverse=True)[1] for part in parts if part is not None]
-    if len(known) < len(parts):
-        return None
-    first = np.cumsum([0, *(int(numbers.max()) + 1 for numbers in known)])
-    return np.concatenate([numbers + start for numbers, start in zip(known, first, strict=False)])
 
 
 def _losses(search: Search, most: int) -> Array:

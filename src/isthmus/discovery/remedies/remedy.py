@@ -12,6 +12,7 @@ from typing import ClassVar, NoReturn
 
 from isthmus.discovery.choices import EVEN, PASSES, PASSES_THOROUGH, ROW_GRADIENTS, UNMOVED
 from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.decision import told_by_linear_maps
 from isthmus.discovery.depth.path import DepthPath
 from isthmus.discovery.depth.units import DepthSettings
 from isthmus.discovery.search import Search
@@ -120,8 +121,9 @@ class Case:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing is in doubt that work could settle."""
-        return self.search.decision.verdict in {Verdict.CONFIDENT, Verdict.TOO_FEW_DATA}
+        """Whether nothing is in doubt that work could settle: what linear maps leave open no training does."""
+        certain = self.search.decision.verdict in {Verdict.CONFIDENT, Verdict.TOO_FEW_DATA}
+        return certain or told_by_linear_maps(self.search.readings)
 
     @property
     def sureness(self) -> int:

@@ -1,0 +1,215 @@
+"""Linear maps that every row is held out of: what they read, against regressions of one's own; when they tell."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import isthmus
+from isthmus.discovery.choices import LINEAR_ROWS, MAPPED
+from isthmus.discovery.data.checking import checked_data
+from isthmus.discovery.data.sample import Sample
+from isthmus.discovery.data.splitting import FOLDS, folds
+from isthmus.discovery.decision import decide, is_linear
+from isthmus.discovery.evidence.baseline import SPLITS, linear_maps_tell, linear_reading
+from isthmus.discovery.findings import LinearReading, Readings
+from isthmus.discovery.search import Search
+from isthmus.discovery.settings import Settings
+from isthmus.theory import Verdict
+from isthmus.theory.curve_readings import CurveReading, plateau_reading
+
+
+def table(seed: int, *, rank: int = 3, noise: float = 0.1, rows: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Eight normal columns, and five targets of so many linear combinations of them in noise."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, 8))
+    y = x @ rng.normal(size=(8, rank)) @ rng.normal(size=(rank, 5))
+    return x, y / y.std() + noise * rng.normal(size=y.shape)
+
+
+def read(
+    x: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None, *, groups: np.ndarray | None = None
+) -> LinearReading:
+    settings = Settings()
+    return linear_reading(Sample.of(checked_data(x, y, None, weight), settings, groups=groups), settings, most=5)
+
+
+def regressed(x: np.ndarray, y: np.ndarray, weight: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
+    """Losses of each row through 0 to 5 dimensions, by normal equations: another way to the same maps."""
+    losses, y = np.zeros((6, len(x))), y / y.std(0)
+    for split in range(SPLITS):
+        for held in folds(len(x), seed=split, count=FOLDS, groups=groups, ordered=False):
+            w = weight[~held] / weight[~held].sum()
+            low, means = w @ x[~held], w @ y[~held]
+            a, b = x[~held] - low, y[~held] - means
+            slopes = np.linalg.solve(a.T @ (w[:, None] * a), a.T @ (w[:, None] * b))
+            values, axes = np.linalg.eigh(slopes.T @ (a.T @ (w[:, None] * a)) @ slopes)
+            axes = axes[:, values.argsort()[::-1]]
+            for k in range(6):
+                off = y[held] - means - (x[held] - low) @ slopes @ axes[:, :k] @ axes[:, :k].T
+                losses[k, held] += np.square(off).mean(1) / SPLITS
+    return losses
+
+
+@pytest.mark.parametrize("way", ["plain", "weighted", "grouped"])
+def test_they_read_what_reduced_rank_regressions_of_ones_own_lose_of_rows_held_out(way: str) -> None:
+    x, y = table(0, noise=0.5)
+    rng = np.random.default_rng(1)
+    weight = rng.uniform(0.2, 5.0, size=60) if way == "weighted" else np.ones(60)
+    groups = np.repeat(np.arange(12), 5) if way == "grouped" else None
+    if groups is not None:  # what a group has in common
+        y += rng.normal(size=(12, 5))[groups]
+    found = read(x, y, weight if way == "weighted" else None, groups=groups)
+    losses = regressed(x, y, weight, groups)
+    errors = losses @ (weight / weight.sum())
+    rank, least = (
+        plateau_reading(losses, ranks=range(6), weight=weight, together=groups, noise=noise).rank
+        for noise in (1.0, 2.0)
+    )
+    assert (found.rank, found.least, found.most) == (rank, least, errors.argmin())
+    assert found.errors == pytest.approx(errors / errors[0], rel=1e-4)  # rows are float32 in a search
+    other = regressed(x, y, np.ones(60))
+    if way != "plain":
+        assert found.error != pytest.approx(other[rank].mean() / other[0].mean(), rel=1e-3), "control"
+
+
+def test_of_sixty_rows_they_read_the_rank_of_linear_tables_and_none_of_noise() -> None:
+    known = [(1 + seed % 4, read(*table(seed, rank=1 + seed % 4))) for seed in range(24)]
+    assert sum(found.rank == rank for rank, found in known) >= 22
+    sure = [(rank, found.rank) for rank, found in known if found.least == found.rank == found.most]
+    assert len(sure) >= 18
+    assert sum(rank == said for rank, said in sure) >= len(sure) - 1
+    x, y = table(0)
+    assert read(x, np.random.default_rng(5).permutation(y)).rank == 0
+
+
+ERRORS = (1.0, 0.7, 0.2, 0.02, 0.02, 0.02)
+LINEAR = Readings(
+    ridge=1e-3, objective=CurveReading(1, 0.03), neighbours=(), scree=CurveReading(2, 0.1), jacobian_rank=1, widest=4,
+    heldout_error=(1.0, 0.6, 0.2, 0.1, 0.1), linear_error=(1.0, 0.7, 0.2, 0.02, 0.02),
+    mapped=LinearReading(3, 3, 3, ERRORS),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({}, True),
+        ({"mapped": None}, False),
+        ({"mapped": LinearReading(0, 0, 0, ERRORS)}, False),
+        ({"mapped": LinearReading(5, 5, 5, ERRORS)}, False),  # of which the rows held out first say nothing
+        ({"heldout_error": (1.0, 0.6, 0.2, 0.1, 0.0185)}, True),
+        ({"heldout_error": (1.0, 0.6, 0.2, 0.1, 0.018)}, False),  # a network does better
+        ({"heldout_error": (1.0, 0.6, 0.024, 0.03, 0.03)}, False),  # and nearly as well through fewer, curved
+        ({"heldout_error": (1.0, 0.6, 0.026, 0.03, 0.03)}, True),
+        ({"heldout_error": (1.0, 0.6, 0.024, 0.03, 0.03), "linear_error": (1.0, 0.7, 0.0235, 0.02, 0.02)}, True),
+    ],
+)
+def test_linear_maps_are_believed_where_no_curve_does_as_well(change: dict[str, Any], told: bool) -> None:
+    assert linear_maps_tell(replace(LINEAR, **change)) is told
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict", "word"),
+    [
+        ({}, Verdict.CONFIDENT, "held out of them, each row once"),
+        ({"mapped": LinearReading(3, 2, 3, ERRORS)}, Verdict.DOUBTFUL, "through 2 to 3 dimensions"),
+        ({"mapped": LinearReading(3, 3, 4, ERRORS)}, Verdict.DOUBTFUL, "through 3 to 4 dimensions"),
+        ({"mapped": LinearReading(3, 3, 3, (1.0, 0.7, 0.2, 2 * MAPPED))}, Verdict.DOUBTFUL, "miss 0.1 of the variance"),
+        ({"complaints": ("Time was over.",)}, Verdict.DOUBTFUL, "Time was over."),
+    ],
+)
+def test_what_they_leave_open_is_a_doubt(change: dict[str, Any], verdict: Verdict, word: str) -> None:
+    readings = replace(LINEAR, **change)
+    found = decide(readings)
+    assert (found.rank, found.verdict) == (3, verdict)
+    assert word in found.reasons[-1]
+    assert [is_linear(readings, rank) for rank in range(5)] == [False, False, False, True, False]
+    alone = decide(replace(readings, mapped=None))
+    assert (alone.rank, alone.verdict) == (1, Verdict.DOUBTFUL), "control"
+
+
+def test_what_networks_are_sure_of_is_in_doubt_where_linear_maps_read_another_rank() -> None:
+    """Four times of four the linear maps were right: 40 rows of 9 columns, 4 combinations in noise, read 3, sure."""
+    sure = replace(
+        LINEAR, objective=CurveReading(3, 0.3), neighbours=((3e-3, CurveReading(3, 0.2)),), scree=CurveReading(3, 0.5),
+        jacobian_rank=3, heldout_error=(1.0, 0.75, 0.4, 0.0203, 0.0203), linear_error=(1.0, 0.7, 0.3, 0.0202, 0.0195),
+    )  # fmt: skip
+    assert decide(replace(sure, mapped=None)).verdict is Verdict.CONFIDENT
+    assert decide(sure) == decide(replace(sure, mapped=None))
+    other = replace(sure, mapped=LinearReading(4, 4, 4, ERRORS))
+    assert (decide(other).rank, decide(other).verdict) == (4, Verdict.DOUBTFUL)
+    assert decide(other).reasons == (
+        "Networks read 3 without a doubt; linear maps, which predict as well, 4 of all rows, each held out of them "
+        "once: more rows would tell.",
+    )
+    assert is_linear(other, 4)
+    assert not is_linear(other, 3)
+    better = replace(other, heldout_error=(1.0, 0.75, 0.4, 0.017, 0.017))
+    assert decide(better).verdict is Verdict.CONFIDENT, "control: networks predict better"
+    by_luck = replace(better, errors_of_all=(1.0, 0.75, 0.4, 0.0203))
+    assert decide(by_luck).verdict is Verdict.DOUBTFUL, "of few rows: all rows say more"
+    by_bad_luck = replace(other, errors_of_all=(1.0, 0.75, 0.4, 0.017))
+    assert decide(by_bad_luck).verdict is Verdict.CONFIDENT
+    nearly = replace(other, heldout_error=(1.0, 0.75, 0.4, 0.0201, 0.0201))
+    assert not linear_maps_tell(nearly), "three curved coordinates do nearly as well"
+    assert decide(nearly).verdict is Verdict.DOUBTFUL, "though these may be four that are straight"
+
+
+@pytest.mark.other_types
+@pytest.mark.parametrize(
+    ("change", "asked"),
+    [
+        ({}, True),
+        ({"autoencoding": True}, False),
+        ({"loss": SimpleNamespace(is_quadratic=False)}, False),
+        ({"x": np.zeros((LINEAR_ROWS + 1, 8))}, False),
+        ({"unseen": 1}, False),
+        ({"heldout_error": (1.0, 0.01)}, False),
+    ],
+)
+def test_they_are_asked_of_few_rows_of_numbers_that_networks_tell_no_better(
+    change: dict[str, Any], asked: bool
+) -> None:
+    given: dict[str, Any] = {
+        "autoencoding": False, "loss": SimpleNamespace(is_quadratic=True), "x": np.zeros((50, 8)),
+        "errors_compared": LINEAR.errors_compared,
+    }  # fmt: skip
+    settled: list[LinearReading] = []
+    search: Any = SimpleNamespace(
+        problem=SimpleNamespace(**{**given, **change}), _most_linear=4, size=SimpleNamespace(settings=Settings()),
+        readings=replace(LINEAR, heldout_error=change.get("heldout_error", LINEAR.heldout_error)), mapped=None,
+        settle=lambda: settled.append(search.mapped),
+    )  # fmt: skip
+    sample: Any = Sample.of(checked_data(*table(0), None), Settings())
+    if "unseen" in change:
+        sample = SimpleNamespace(num_unseen=1)
+    Search.read_linear_maps(search, sample)
+    assert bool(settled) is asked
+    if asked:
+        assert settled[0] == read(*table(0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("effort", ["quick", "default"])
+def test_a_table_that_networks_do_not_learn_is_answered_by_a_linear_map(
+    effort: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(1)
+    x, true = rng.normal(size=(80, 5)), rng.normal(size=(5, 3)) @ rng.normal(size=(3, 4))
+    y = x @ true
+    y += 0.05 * y.std() * rng.normal(size=y.shape)
+    short = isthmus.Limits(evaluations=20)
+    found = isthmus.discover(x, y, effort=effort, limits=short)
+    assert (found.rank, found.verdict, found.is_linear) == (3, Verdict.CONFIDENT, True)
+    assert not found.remedies
+    assert "held out of them, each row once" in found.reasons[0]
+    new = np.random.default_rng(0).normal(size=(1000, 5))
+    off = found.predict(new) - new @ true
+    assert np.square(off).mean() < 0.01 * np.square(new @ true).mean()
+    bent = isthmus.discover(x, np.tanh(3 * x[:, :1] - 2 * x[:, 1:2]) + 0 * y, effort=effort, limits=short)
+    assert not bent.is_linear, "control"
+    monkeypatch.setattr(Search, "read_linear_maps", lambda *_: None)
+    assert isthmus.discover(x, y, effort="quick", limits=short).verdict is not Verdict.CONFIDENT, "control"
