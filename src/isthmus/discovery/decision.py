@@ -14,6 +14,7 @@ from isthmus.discovery.choices import (
     FEW_FOR_EACH,
     FEW_ROWS,
     FILLED,
+    LOST_UNSEEN,
     MAPPED,
     NOTHING_LEFT,
     OUTVOTES,
@@ -42,7 +43,9 @@ def decide(readings: Readings) -> Decision:
     ranks between which the minima that were found cannot tell. Else doubtful.
     """
     decision = _by_networks(readings)
-    return _of_linear_maps(readings, decision) if _answered_by_linear_maps(readings, decision) else decision
+    if _answered_by_linear_maps(readings, decision):
+        return _of_linear_maps(readings, decision)
+    return _held_against_linear_maps(decision, readings) if _is_sure(decision) else decision
 
 
 def _is_sure(decision: Decision) -> bool:
@@ -68,17 +71,35 @@ def told_by_linear_maps(readings: Readings) -> bool:
 
 
 def _answered_by_linear_maps(readings: Readings, by_networks: Decision) -> bool:
-    if not _is_sure(by_networks):
-        return linear_maps_tell(readings)
     mapped = readings.mapped
-    return mapped is not None and mapped.rank != by_networks.rank and linear_maps_do_as_well(readings)
+    if mapped is None or not _is_sure(by_networks):
+        return linear_maps_tell(readings)
+    if mapped.rank == by_networks.rank or not mapped.is_clear:
+        return False
+    fewer = mapped.rank < by_networks.rank and linear_maps_do_as_well(readings)
+    return fewer or linear_maps_tell(readings)
+
+
+def _held_against_linear_maps(decision: Decision, readings: Readings) -> Decision:
+    """A sure rank, in doubt where much is missed that linear maps through more dimensions miss as well.
+
+    80 rows of 6 columns, two targets that are two combinations in noise, read 1, sure; .18 was missed.
+    """
+    mapped = readings.mapped
+    if mapped is None or mapped.rank <= decision.rank or not linear_maps_do_as_well(readings):
+        return decision
+    if (missed := min(readings.heldout_error)) <= LOST_UNSEEN:
+        return decision
+    return decision.in_doubt(
+        f"Linear maps through {mapped.rank} predict all rows as well, and {missed:.0%} of the variance is missed: more "
+        f"rows would tell whether {counted(decision.rank, readings.noun)}, curved, are enough."
+    )
 
 
 def _of_linear_maps(readings: Readings, by_networks: Decision) -> Decision:
     """What they read, in doubt where that is not clear, much is missed, or networks are sure of another rank.
 
-    80 rows of 6 columns, two targets that are two combinations in noise, read 1, sure; 50 of 3, one target of one
-    combination in noise, 3.
+    50 rows of 3 columns, one target of one combination in noise, read 3, sure.
     """
     mapped = readings.mapped
     assert mapped is not None  # they tell
@@ -88,7 +109,7 @@ def _of_linear_maps(readings: Readings, by_networks: Decision) -> Decision:
             f"Networks read {by_networks.rank} without a doubt; linear maps, which predict as well, {mapped.rank} of "
             "all rows, each held out of them once: more rows would tell."
         )
-    if not mapped.least == mapped.rank == mapped.most:
+    if not mapped.is_clear:
         counted_ones = f"{mapped.least} to {readings.kind.counted(mapped.most)}"
         doubts.append(f"Linear maps predict all rows about as well through {counted_ones}: more rows would tell.")
     if mapped.error > MAPPED:

@@ -40,6 +40,11 @@ class LinearReading:
         """Of all rows through `rank` dimensions."""
         return self.errors[self.rank]
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether no other rank is as good within the noise of the rows."""
+        return self.least == self.rank == self.most
+
 
 @dataclass(frozen=True, slots=True)
 class OfAllRows:

@@ -14,7 +14,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 
-from isthmus.discovery.choices import CLOSE, FILLED, HALVES, LINEAR_ROWS, MANY, WHOLE, is_full, leaves_room
+from isthmus.discovery.choices import (
+    CLOSE,
+    FEW_FOR_EACH,
+    FILLED,
+    HALVES,
+    LINEAR_ROWS,
+    MANY,
+    WHOLE,
+    is_full,
+    leaves_room,
+)
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.decision import decide, is_linear, told_by_linear_maps
@@ -260,7 +270,7 @@ class Search:
     def read_linear_maps(self, sample: Sample) -> None:
         """Hold what was decided against linear maps of all rows, where no network tells targets clearly better."""
         problem, readings = self.problem, self.readings
-        few = len(problem.x) <= LINEAR_ROWS and not sample.num_unseen
+        few = FEW_FOR_EACH * problem.d_in <= len(problem.x) <= LINEAR_ROWS and not sample.num_unseen
         asked = few and problem.loss.is_quadratic and not problem.autoencoding and self.mapped is None
         mine = problem.errors_compared.raised(min(readings.heldout_error), CLOSE)
         if asked and (readings.errors_of_all or mine > min(readings.linear_error)):
