@@ -167,7 +167,7 @@ def test_a_linear_map_that_is_returned_is_said_to_be() -> None:
     found = discoveries.discovery(encoder=encoder, decoder=decoder)
     assert found.is_linear
     assert not discoveries.discovery(encoder=encoder).is_linear
-    text = "predicts better than networks through 3 dimensions, and is what is returned."
+    text = "does as well as networks through 3 dimensions, and is what is returned."
     assert said(verdict_of(found))["Linear maps"] == f"A linear map (reduced-rank regression) {text}"
 
 

@@ -52,7 +52,7 @@ class Discovery(Shown):
             training rows, the one that saves most error there first (see `interpret`), sign fixed. A linear one, and
             its decoder, are trained on with the held-out rows in the end; all errors are from before that.
         decoder: maps coordinates to predictions in the user's units, float64. Where the task is linear both are: the
-            linear map that predicts better than networks of as many dimensions.
+            linear map that networks of as many dimensions come near, or that does as well.
         network: the trained network behind them, or that they were compared with, in standardised units; with residual
             networks the start of least objective, which no waist constrains.
         runs: dimension "run", one row per start: `ridge`, `start`, `kind`, `objective`, `data_loss`, `heldout_error`,

@@ -252,9 +252,7 @@ def _linear(found: Discovery) -> str:
     name = words.autoencoder if found.task == "autoencoding" else words.linear
     needed = found.readings["linear_rank"]
     if found.is_linear:
-        return (
-            f"{name} predicts better than networks through {counted_ones(found, found.rank)}, and is what is returned."
-        )
+        return f"{name} does as well as networks through {counted_ones(found, found.rank)}, and is what is returned."
     if needed is None:
         most = counted_ones(found, int(found.scree["rank"].max()))
         return f"{name} does not reach this error with any rank tried, up to {most}."
