@@ -75,6 +75,16 @@ def test_what_is_sure_against_a_reading_does_not_say_that_they_agree() -> None:
     assert doubtful.startswith("Doubtful: ")
 
 
+def test_what_linear_maps_tell_does_not_say_that_curves_are_sharp() -> None:
+    readings = {**discoveries.discovery().readings, "linear_error_of_all": 0.03}
+    sure, doubtful = (
+        said(verdict_of(discoveries.discovery(readings=readings, verdict=v)))["How sure"]
+        for v in (Verdict.CONFIDENT, Verdict.DOUBTFUL)
+    )
+    assert sure == "Confident: linear maps tell each row from the others as well as networks do, and agree on the rank."
+    assert doubtful.startswith("Doubtful: ")
+
+
 def test_the_lines_give_the_evidence() -> None:
     lines = said(verdict_of(discoveries.discovery(control=True)))
     assert "tasks of known rank (estimate)" in lines.pop("Probability")  # its number is measured anew now and then

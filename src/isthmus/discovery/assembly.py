@@ -18,6 +18,7 @@ from isthmus.discovery.combinations import combinations_of
 from isthmus.discovery.data.checking import CheckedData
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.scaling import Scaling, num_holding, shifted
+from isthmus.discovery.decision import told_by_linear_maps
 from isthmus.discovery.evidence.baseline import linear_network
 from isthmus.discovery.evidence.certificates import certified_interval
 from isthmus.discovery.evidence.interpretation import by_error_saved
@@ -225,6 +226,7 @@ def _readings(findings: Findings, rank: int) -> dict[str, float | int | None]:
         "start_share": findings.shares.starts,
         **_units(findings.family),
         **({} if findings.foretold is None else {"foretold": findings.foretold}),
+        **({"linear_error_of_all": r.mapped.error} if r.mapped is not None and told_by_linear_maps(r) else {}),
     }
 
 

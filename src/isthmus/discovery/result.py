@@ -74,8 +74,9 @@ class Discovery(Shown):
             that nothing else leaves in doubt `foretold`, how much more of what is lost the inputs tell than the
             coordinates (`discovery.evidence.foretold`); of data that are autoencoded, where it counts, the share of it
             that lies along one direction. Of a sample of many rows `unseen_error`, through `rank` dimensions on the
-            others, on which nothing was fitted or chosen. With one scale for all columns
-            `columns_holding`, how many hold 95 % of the variance. Of classes `accuracy_rank`, the least with
+            others, on which nothing was fitted or chosen. Where linear maps are the answer to a regression in doubt
+            `linear_error_of_all`, through `rank` dimensions of rows held out of them, each once. With one scale for all
+            columns `columns_holding`, how many hold 95 % of the variance. Of classes `accuracy_rank`, the least with
             which as many are told apart as with any, within one standard error, from `accuracy_rank_low` to
             `accuracy_rank_high` on 95 % of resampled rows (`discovery.accuracy`). Of a leaky network also what its
             energies say, see `discovery.assembly`.

@@ -49,6 +49,8 @@ def sureness(found: Discovery) -> str:
     """The verdict in words; what is sure for another reason than that the readings agree says no more than that."""
     if not found.runs.sizes.get("run") and found.rank == 0:
         return "confident: nothing varies that could be predicted"
+    if found.verdict is Verdict.CONFIDENT and "linear_error_of_all" in found.readings:
+        return "confident: linear maps tell each row from the others as well as networks do, and agree on the rank"
     read = {found.readings.get(f"{name}_rank", found.rank) for name in ("objective", "scree", "jacobian")}
     is_other = found.verdict is Verdict.CONFIDENT and read != {found.rank}
     return "confident, though not all readings agree: see why" if is_other else found.verdict.value

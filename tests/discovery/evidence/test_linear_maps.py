@@ -218,11 +218,13 @@ def test_a_table_that_networks_do_not_learn_is_answered_by_a_linear_map(
     found = isthmus.discover(x, y, effort=effort, limits=short)
     assert (found.rank, found.verdict, found.is_linear) == (3, Verdict.CONFIDENT, True)
     assert not found.remedies
+    assert 0 < (found.readings["linear_error_of_all"] or 0.0) < MAPPED
     assert "held out of them, each row once" in found.reasons[0]
     new = np.random.default_rng(0).normal(size=(1000, 5))
     off = found.predict(new) - new @ true
     assert np.square(off).mean() < 0.01 * np.square(new @ true).mean()
     bent = isthmus.discover(x, np.tanh(3 * x[:, :1] - 2 * x[:, 1:2]) + 0 * y, effort=effort, limits=short)
     assert not bent.is_linear, "control"
+    assert "linear_error_of_all" not in bent.readings
     monkeypatch.setattr(Search, "read_linear_maps", lambda *_: None)
     assert isthmus.discover(x, y, effort="quick", limits=short).verdict is not Verdict.CONFIDENT, "control"
