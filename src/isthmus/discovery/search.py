@@ -268,10 +268,14 @@ class Search:
         self.read_linear_maps(sample)
 
     def read_linear_maps(self, sample: Sample) -> None:
-        """Hold what was decided against linear maps of all rows, where no network tells targets clearly better."""
+        """Hold what was decided against linear maps of all rows, where no network tells targets clearly better.
+
+        Not at the one ridge that was asked for, where the constant may be the answer.
+        """
         problem, readings = self.problem, self.readings
         few = FEW_FOR_EACH * problem.d_in <= len(problem.x) <= LINEAR_ROWS and not sample.num_unseen
         asked = few and problem.loss.is_quadratic and not problem.autoencoding and self.mapped is None
+        asked = asked and len(self.size.settings.ridges) > 1
         mine = problem.errors_compared.raised(min(readings.heldout_error), CLOSE)
         if asked and (readings.errors_of_all or mine > min(readings.linear_error)):
             self.mapped = linear_reading(sample, self.size.settings, most=self._most_linear + 1)

@@ -179,6 +179,7 @@ def test_what_networks_are_sure_of_is_in_doubt_where_linear_maps_read_another_ra
         ({"x": np.zeros((LINEAR_ROWS + 1, 8))}, False),
         ({"x": np.zeros((15, 8))}, False),
         ({"x": np.zeros((16, 8))}, True),
+        ({"settings": Settings(ridges=(1e-3,))}, False),
         ({"unseen": 1}, False),
         ({"heldout_error": (1.0, 0.01)}, False),
     ],
@@ -192,7 +193,8 @@ def test_they_are_asked_of_few_rows_of_numbers_that_networks_tell_no_better(
     }  # fmt: skip
     settled: list[LinearReading] = []
     search: Any = SimpleNamespace(
-        problem=SimpleNamespace(**{**given, **change}), _most_linear=4, size=SimpleNamespace(settings=Settings()),
+        problem=SimpleNamespace(**{**given, **change}), _most_linear=4,
+        size=SimpleNamespace(settings=change.get("settings", Settings())),
         readings=replace(LINEAR, heldout_error=change.get("heldout_error", LINEAR.heldout_error)), mapped=None,
         settle=lambda: settled.append(search.mapped),
     )  # fmt: skip
