@@ -95,3 +95,19 @@ def test_what_is_lost_of_each_column_is_counted_in_its_own_variance(monkeypatch:
     assert 0.3 < lost[7] < 3.0
     monkeypatch.setattr(CurvedCoordinates, "cut", lambda *_: None)
     assert coordinates.lost_by_column(7) is None
+
+
+@pytest.mark.other_types
+def test_coordinates_of_a_linear_map_are_asked_what_they_fill() -> None:
+    """Three straight coordinates of rows on a curve are one that is bent."""
+    angle = np.random.default_rng(0).uniform(0, 3, size=120)
+    on_a_curve = np.column_stack([np.cos(2 * angle), np.sin(2 * angle), angle, np.cos(angle)])
+    for x, verdict in ((on_a_curve, Verdict.DOUBTFUL), (np.random.default_rng(1).normal(size=(120, 4)), None)):
+        y = x[:, :3] @ np.random.default_rng(2).normal(size=(3, 4))
+        problem = pose(
+            x, y, np.arange(120) % 5 == 0, loss=SQUARED, inputs=Standardiser.of(x), targets=Standardiser.of(y)
+        )
+        coordinates = CurvedCoordinates(cast("Any", SimpleNamespace(problem=problem)), {})
+        sure = Decision(3, Verdict.CONFIDENT, ())
+        held = coordinates.holds(sure, asked=True, closely=False, linear=True)
+        assert held.verdict is (verdict or Verdict.CONFIDENT)

@@ -55,12 +55,12 @@ def regressed(x: np.ndarray, y: np.ndarray, weight: np.ndarray, groups: np.ndarr
 
 @pytest.mark.parametrize("way", ["plain", "weighted", "grouped"])
 def test_they_read_what_reduced_rank_regressions_of_ones_own_lose_of_rows_held_out(way: str) -> None:
-    x, y = table(0, noise=0.9, rows=40)
+    x, y = table(12 if way == "grouped" else 0, noise=0.9, rows=40)
     rng = np.random.default_rng(1)
     weight = rng.uniform(0.2, 5.0, size=40) if way == "weighted" else np.ones(40)
     groups = np.repeat(np.arange(8), 5) if way == "grouped" else None
     if groups is not None:  # what a group has in common
-        y += rng.normal(size=(8, 5))[groups]
+        y += 0.4 * rng.normal(size=(8, 5))[groups]
     found = read(x, y, weight if way == "weighted" else None, groups=groups)
     losses = regressed(x, y, weight, groups)
     errors = losses @ (weight / weight.sum())
@@ -73,7 +73,9 @@ def test_they_read_what_reduced_rank_regressions_of_ones_own_lose_of_rows_held_o
     other = regressed(x, y, np.ones(40))
     if way == "plain":
         assert found.least < found.rank < found.most
-    else:
+    if way == "grouped":
+        assert plateau_reading(losses, ranks=range(6), noise=2.0).rank > found.least, "groups are few"
+    if way != "plain":
         assert found.errors[2] != pytest.approx(other[2].mean() / other[0].mean(), rel=1e-3), "control"
 
 
@@ -166,6 +168,13 @@ def test_what_networks_are_sure_of_is_in_doubt_where_linear_maps_read_another_ra
     assert decide(unclear).verdict is Verdict.CONFIDENT, "what is not clear itself speaks against nothing"
     fewer = decide(replace(nearly, mapped=LinearReading(2, 2, 2, ERRORS), linear_error=(1.0, 0.7, 0.02, 0.02, 0.02)))
     assert (fewer.rank, fewer.verdict) == (2, Verdict.DOUBTFUL)
+    curved = replace(
+        sure, mapped=LinearReading(2, 2, 2, ERRORS), heldout_error=(1.0, 0.0245, 0.0225, 0.0203, 0.0203),
+        linear_error=(1.0, 0.7, 0.02, 0.02, 0.02),
+    )  # fmt: skip
+    assert decide(replace(curved, mapped=None)).verdict is Verdict.CONFIDENT
+    assert not linear_maps_tell(curved)
+    assert (decide(curved).rank, decide(curved).verdict) == (2, Verdict.DOUBTFUL), "fewer straight ones do as well"
     assert decide(replace(sure, mapped=LinearReading(3, 3, 3, ERRORS))) == decide(replace(sure, mapped=None))
 
 
@@ -182,6 +191,7 @@ def test_what_networks_are_sure_of_is_in_doubt_where_linear_maps_read_another_ra
         ({"settings": Settings(ridges=(1e-3,))}, False),
         ({"unseen": 1}, False),
         ({"heldout_error": (1.0, 0.01)}, False),
+        ({"heldout_error": (1.0, 0.01), "errors_of_all": (1.0, 0.03)}, True),
     ],
 )
 def test_they_are_asked_of_few_rows_of_numbers_that_networks_tell_no_better(
@@ -192,10 +202,11 @@ def test_they_are_asked_of_few_rows_of_numbers_that_networks_tell_no_better(
         "errors_compared": LINEAR.errors_compared,
     }  # fmt: skip
     settled: list[LinearReading] = []
+    read_so = {key: change[key] for key in ("heldout_error", "errors_of_all") if key in change}
     search: Any = SimpleNamespace(
         problem=SimpleNamespace(**{**given, **change}), _most_linear=4,
         size=SimpleNamespace(settings=change.get("settings", Settings())),
-        readings=replace(LINEAR, heldout_error=change.get("heldout_error", LINEAR.heldout_error)), mapped=None,
+        readings=replace(LINEAR, **read_so), mapped=None,
         settle=lambda: settled.append(search.mapped),
     )  # fmt: skip
     sample: Any = Sample.of(checked_data(*table(0), None), Settings())
