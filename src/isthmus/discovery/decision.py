@@ -91,8 +91,8 @@ def _held_against_linear_maps(decision: Decision, readings: Readings) -> Decisio
     if (missed := min(readings.heldout_error)) <= LOST_UNSEEN:
         return decision
     return decision.in_doubt(
-        f"Linear maps through {mapped.rank} predict all rows as well, and {missed:.0%} of the variance is missed: more "
-        f"rows would tell whether {counted(decision.rank, readings.noun)}, curved, are enough."
+        f"Linear maps through {counted(mapped.rank, readings.noun)} predict all rows as well, and {missed:.0%} of the "
+        f"variance is missed: more rows would tell whether {decision.rank}, curved, would do."
     )
 
 

@@ -163,7 +163,7 @@ def test_what_networks_are_sure_of_is_in_doubt_where_linear_maps_read_another_ra
     lost = {"heldout_error": (1.0, 0.9, 0.5, 0.181, 0.181), "linear_error": (1.0, 0.9, 0.4, 0.19, 0.18)}
     much = decide(replace(nearly, **lost, mapped=LinearReading(4, 4, 4, (1.0, 0.9, 0.4, 0.19, 0.18))))
     assert (much.rank, much.verdict) == (3, Verdict.DOUBTFUL), "much is lost"
-    assert "more rows would tell whether 3 dimensions, curved, are enough" in much.reasons[0]
+    assert "more rows would tell whether 3, curved, would do" in much.reasons[0]
     unclear = replace(other, mapped=LinearReading(4, 4, 5, ERRORS))
     assert decide(unclear).verdict is Verdict.CONFIDENT, "what is not clear itself speaks against nothing"
     fewer = decide(replace(nearly, mapped=LinearReading(2, 2, 2, ERRORS), linear_error=(1.0, 0.7, 0.02, 0.02, 0.02)))
