@@ -41,6 +41,7 @@ def decide(readings: Readings) -> Decision:
     Too few data: nothing predicts held-out rows better than the mean, of so few rows (`FEW_ROWS`) that more may.
     No sharp rank: the reading moves between neighbouring ridges and is not sharp at either; or classes are read at
     ranks between which the minima that were found cannot tell. Else doubtful.
+    Where linear maps that every row was held out of predict as well, theirs is the answer if networks leave a doubt.
     """
     decision = _by_networks(readings)
     if _answered_by_linear_maps(readings, decision):

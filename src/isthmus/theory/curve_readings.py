@@ -146,7 +146,7 @@ def plateau_reading(
         weight: of each row, any common factor; None: all the same.
         together: a number of each row, the same for rows that are off together, see `standard_error`.
         slack: factor allowed on the error whatever the noise.
-        noise: standard errors of a difference that are none.
+        noise: standard errors of a difference that are none, above 0.
         compared: how errors are compared.
 
     Returns:
@@ -162,8 +162,7 @@ def plateau_reading(
     excess = losses - losses[int(errors.argmin())]
     mean = excess @ share
     best = float(errors.min())
-    allowed = noise * standard_error(excess, share, together) if noise else 0.0
-    enough = mean <= np.maximum(allowed, compared.raised(best, slack) - best)
+    enough = mean <= np.maximum(noise * standard_error(excess, share, together), compared.raised(best, slack) - best)
     i = int(np.flatnonzero(enough)[0])
     if i == 0:
         return CurveReading(0, 0.0)
