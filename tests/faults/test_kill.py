@@ -19,7 +19,14 @@ from command_lines import carried_out, write_table
 from isthmus import Discovery, tasks
 from isthmus.training.checkpoint import load_state
 
-COMMAND = [sys.executable, "-m", "isthmus"]
+# the command, with a checkpoint at every step: between seconds of a clock a fast machine would end a start without one
+PROGRAM = """
+from isthmus.cli.main import main
+from isthmus.training import fitting
+fitting.CHECKPOINT_SECONDS = 0.0
+main()
+"""
+COMMAND = [sys.executable, "-c", PROGRAM]
 OPTIONS = (
     ("--target", "y0,y1,y2"), ("--ridge", "3e-3,1e-3"), ("--starts", "1"), ("--evaluations", "200"), ("--no-pictures",),
 )  # fmt: skip
@@ -189,7 +196,7 @@ def test_kills_within_long_units_go_on_from_their_checkpoints(tmp_path: Path, mo
     # run keeps what it took, but without that note two runs beside other work may take differently: other last bits
     monkeypatch.setenv("ISTHMUS_CACHE", str(tmp_path / "cache"))
     data = table(tmp_path, 12_000)
-    # a start takes longer than the seconds between checkpoints; what is done about doubts took minutes more
+    # of so many rows a start outlasts the search for a moment to kill it; what is done about doubts took minutes more
     long = ["--ridge", "3e-3", "--evaluations", "800", "--effort", "quick"]
     finish(start(data, *long, "--out", str(tmp_path / "whole")))
     kills: list[tuple[Condition, int]] = [
