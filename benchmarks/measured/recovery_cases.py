@@ -398,6 +398,15 @@ def linear_maps(rng: np.random.Generator) -> list[Case]:
     ]  # fmt: skip
 
 
+def linear_maps_of_many_rows(rng: np.random.Generator) -> list[Case]:
+    """30 linear tables of rank 1..16, up to ten targets more than it, 1250 to 8000 rows of up to 40 columns, noisy."""
+    return [
+        LinearMap(rank, noise, int(rng.integers(max(5, rank), 41)), int(rng.integers(rank, rank + 11)),
+                  drawn_length(rng, 1250, 8000), int(rng.integers(2**31)))
+        for rank in (1, 2, 3, 4, 6, 8, 10, 12, 14, 16) for noise in NOISES
+    ]  # fmt: skip
+
+
 def without_rank(rng: np.random.Generator) -> list[Case]:
     """24 tables without a rank, where nothing may be confident."""
     return [
@@ -421,6 +430,7 @@ SUITES: dict[str, Callable[[np.random.Generator], list[Case]]] = {
     "pictures": moving_things,
     "flows": flows,
     "linear": linear_maps,
+    "linear-many": linear_maps_of_many_rows,
     "none": without_rank,
 }
 

@@ -20,7 +20,6 @@ AS_LINEAR = 1.02  # error over that of a linear map of at most that rank, above 
 LINEAR_GAIN = 0.25  # error over that of a linear map, one rank lower, up to which curves are of use: else .26 to 1.9
 NOTHING_LEFT = 1e-9  # relative held-out error up to which a linear map is exact: float64 leaves 1e-15, noise 1e-4
 MAPPED = 0.05  # error of all rows up to which linear maps that predict as well as networks leave no doubt
-LINEAR_ROWS = 1000  # rows trained on, up to which that is asked: of more, networks learn what is linear
 LEFT_OVER = 0.05  # share of what is left over that other combinations must explain: as what tells equal ranks apart,
 LEFT_BENT = 0.2  # the same of linear maps: of 60 whose combination is bent at most .078, of 240 others none
 LEFT_OVER_ERROR = 0.01  # held-out error below which noise hides nothing, and what is left over is how training ends

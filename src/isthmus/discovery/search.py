@@ -19,7 +19,6 @@ from isthmus.discovery.choices import (
     FEW_FOR_EACH,
     FILLED,
     HALVES,
-    LINEAR_ROWS,
     MANY,
     WHOLE,
     is_full,
@@ -273,9 +272,9 @@ class Search:
         Not at the one ridge that was asked for, where the constant may be the answer.
         """
         problem, readings = self.problem, self.readings
-        few = FEW_FOR_EACH * problem.d_in <= len(problem.x) <= LINEAR_ROWS and not sample.num_unseen
-        asked = few and problem.loss.is_quadratic and not problem.autoencoding and self.mapped is None
-        asked = asked and len(self.size.settings.ridges) > 1
+        asked = problem.loss.is_quadratic and not problem.autoencoding and self.mapped is None
+        asked = asked and len(problem.x) >= FEW_FOR_EACH * problem.d_in and len(self.size.settings.ridges) > 1
+        asked = asked and not self.runner.out_of_time()
         mine = problem.errors_compared.raised(min(readings.heldout_error), CLOSE)
         if asked and (readings.errors_of_all or mine > min(readings.linear_error)):
             self.mapped = linear_reading(sample, self.size.settings, most=self._most_linear + 1)

@@ -32,7 +32,7 @@ from isthmus.training.solvers.solver import LBFGS
 Array = NDArray[np.float64]
 ITS_RIDGE = 1e-6  # relative to the unit of errors: keeps a linear map bounded where the least loss is at infinity
 ITS_EVALUATIONS = 200
-SPLITS = 4  # of the rows into folds: ten tell no more
+SPLITS, SPLIT_ROWS = 4, 1000  # of so many rows trained on into folds: ten tell no more; of more rows one is enough
 
 
 def linear_errors(problem: Problem, *, most: int) -> list[float]:
@@ -59,17 +59,21 @@ def linear_network(problem: Problem, rank: int) -> FullyConnected:
 def linear_reading(sample: Sample, settings: Settings, *, most: int) -> LinearReading:
     """What linear maps of squared error read up to `most` dimensions, each row held out of them; targets vary.
 
-    Of several splits into fifths, over which the losses of a row are averaged, as one split is a matter of luck.
+    Of several splits into fifths, over which the losses of a row are averaged, as one split of few rows is a matter of
+    luck.
     """
     everything, weight, together, compared = list[Array](), np.ones(0), None, by_ratio
-    for number in range(SPLITS):
+    for number in range(SPLITS if np.count_nonzero(~sample.held) <= SPLIT_ROWS else 1):
         parts = sample.folds(replace(settings, seed=settings.seed + number), FOLDS)
-        known = [problem for part in parts if (problem := part.posed_again(settings)) is not None]
         order = np.concatenate([np.flatnonzero(part.held) for part in parts]).argsort()
-        everything.append(np.concatenate([_losses_of_linear_maps(one, most) for one in known], axis=1)[:, order])
+        losses, sets = list[Array](), list[NDArray[np.int64] | None]()
+        for problem in filter(None, (part.posed_again(settings) for part in parts)):  # one at a time: each copies rows
+            losses.append(_losses_of_linear_maps(problem, most))
+            sets.append(problem.together_held)
+            compared = problem.errors_compared
+        everything.append(np.concatenate(losses, axis=1)[:, order])
         if not number:  # in the others the same rows belong together
-            weight, compared = np.concatenate([part.held_weight for part in parts])[order], known[0].errors_compared
-            numbers = numbered_apart([problem.together_held for problem in known])
+            weight, numbers = np.concatenate([part.held_weight for part in parts])[order], numbered_apart(sets)
             together = None if numbers is None else numbers[order]
     losses = np.mean(everything, axis=0)
     errors, ranks = np.average(losses, axis=1, weights=weight), range(most + 1)
