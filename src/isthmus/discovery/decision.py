@@ -112,7 +112,10 @@ def _of_linear_maps(readings: Readings, by_networks: Decision) -> Decision:
         )
     if not mapped.is_clear:
         counted_ones = f"{mapped.least} to {readings.kind.counted(mapped.most)}"
-        doubts.append(f"Linear maps predict all rows about as well through {counted_ones}: more rows would tell.")
+        doubts.append(
+            f"Linear maps predict all rows about as well through {counted_ones}, within two standard errors or "
+            f"{AS_LINEAR - 1:.0%} of what they miss: more rows may tell."
+        )
     if mapped.error > MAPPED:
         doubts.append(
             f"Linear maps, which predict as well as networks, miss {mapped.error:.2g} of the variance: noise, or what "

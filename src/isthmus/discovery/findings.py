@@ -24,7 +24,7 @@ class LinearReading:
     """Through how many dimensions linear maps predict each row, which was held out of them (*estimate*).
 
     Attributes:
-        rank: the least that no other betters by more than one standard error, or by `PLATEAU`.
+        rank: the least that no other betters by more than one standard error, or by `AS_LINEAR`.
         least: the same by two.
         most: that of least error.
         errors: of all rows, over that of the best constant, by the number of dimensions.

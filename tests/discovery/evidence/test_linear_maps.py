@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus.discovery.choices import MAPPED
+from isthmus.discovery.choices import AS_LINEAR, MAPPED
 from isthmus.discovery.data.checking import checked_data
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.splitting import FOLDS, folds
@@ -67,7 +67,7 @@ def test_they_read_what_reduced_rank_regressions_of_ones_own_lose_of_rows_held_o
     losses = regressed(x, y, weight, groups)
     errors = losses @ (weight / weight.sum())
     rank, least = (
-        plateau_reading(losses, ranks=range(6), weight=weight, together=groups, noise=noise).rank
+        plateau_reading(losses, ranks=range(6), weight=weight, together=groups, noise=noise, slack=AS_LINEAR).rank
         for noise in (1.0, 2.0)
     )
     assert (found.rank, found.least, found.most) == (rank, least, errors.argmin())
@@ -89,6 +89,21 @@ def test_of_sixty_rows_they_read_the_rank_of_linear_tables_and_none_of_noise() -
     assert sum(rank == said for rank, said in sure) >= len(sure) - 1
     x, y = table(0)
     assert read(x, np.random.default_rng(5).permutation(y)).rank == 0
+
+
+def test_of_many_rows_they_read_a_direction_far_below_the_noise_and_no_fiftieth_of_the_error() -> None:
+    rng = np.random.default_rng(5)
+    x, sides, noise = rng.normal(size=(6000, 8)), rng.normal(size=(3, 5)), rng.normal(size=(6000, 5))
+
+    def read_with(weak: float) -> LinearReading:
+        return read(x, x[:, :3] @ (sides * [[1.0], [1.0], [weak]]) + noise)
+
+    found = read_with(0.2)
+    assert (found.least, found.rank, found.most) == (3, 3, 3)
+    assert AS_LINEAR < found.errors[2] / found.errors[3] < 1.05
+    weaker = read_with(0.08)
+    assert (weaker.rank, weaker.most) == (2, 3)
+    assert 1.0 < weaker.errors[2] / weaker.errors[3] < AS_LINEAR, "control"
 
 
 ERRORS = (1.0, 0.7, 0.2, 0.02, 0.02, 0.02)
@@ -122,7 +137,7 @@ def test_linear_maps_are_believed_where_no_curve_does_as_well(change: dict[str, 
     [
         ({}, Verdict.CONFIDENT, "held out of them, each row once"),
         ({"mapped": LinearReading(3, 2, 3, ERRORS)}, Verdict.DOUBTFUL, "through 2 to 3 dimensions"),
-        ({"mapped": LinearReading(3, 3, 4, ERRORS)}, Verdict.DOUBTFUL, "through 3 to 4 dimensions"),
+        ({"mapped": LinearReading(3, 3, 4, ERRORS)}, Verdict.DOUBTFUL, "through 3 to 4 dimensions, within two"),
         ({"mapped": LinearReading(3, 3, 3, (1.0, 0.7, 0.2, 2 * MAPPED))}, Verdict.DOUBTFUL, "miss 0.1 of the variance"),
         ({"complaints": ("Time was over.",)}, Verdict.DOUBTFUL, "Time was over."),
     ],

@@ -6,6 +6,7 @@ What is decided then: `decision`.
 import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -13,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from isthmus.discovery.choices import AROUND, AS_READ, CLOSE, FILLED, LINEAR_GAIN, NOTHING_LEFT, OUTVOTES
+from isthmus.discovery.choices import AROUND, AS_LINEAR, AS_READ, CLOSE, FILLED, LINEAR_GAIN, NOTHING_LEFT, OUTVOTES
 from isthmus.discovery.data.problem import Problem
 from isthmus.discovery.data.sample import Sample
 from isthmus.discovery.data.splitting import FOLDS, numbered_apart
@@ -76,11 +77,12 @@ def linear_reading(sample: Sample, settings: Settings, *, most: int) -> LinearRe
             weight, numbers = np.concatenate([part.held_weight for part in parts])[order], numbered_apart(sets)
             together = None if numbers is None else numbers[order]
     losses = np.mean(everything, axis=0)
-    errors, ranks = np.average(losses, axis=1, weights=weight), range(most + 1)
-    rank, least = (
-        plateau_reading(losses, ranks=ranks, weight=weight, together=together, noise=noise, compared=compared).rank
-        for noise in (1.0, 2.0)
-    )
+    errors = np.average(losses, axis=1, weights=weight)
+    read = partial(
+        plateau_reading, losses, ranks=range(most + 1), weight=weight, together=together, slack=AS_LINEAR,
+        compared=compared,
+    )  # fmt: skip
+    rank, least = read(noise=1.0).rank, read(noise=2.0).rank
     return LinearReading(rank, least, int(errors.argmin()), tuple((errors / errors[0]).tolist()))
 
 
