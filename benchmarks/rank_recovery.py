@@ -15,6 +15,7 @@ planes     40 curved planes of dimension 2..8 in 10 to 40 columns, 500 to 3000 r
 pictures   21 sets of pictures of moving things, 6 x 6 to 16 x 16 pixels, 1 % of noise: x from x
 flows      7: waves and turbulence (rank by benchmarks/tangent_angles.py), spirals, chains of Lorenz systems (none: -1)
 linear     60 linear maps of rank 1..3 to one target or up to 7, 40 to 100 rows of 5 to 12 columns, noise 0 to 20 %
+linear-many 30 of rank 1..16 to at most ten targets more, 1250 to 8000 rows of up to 40 columns, noise 0, 5 and 20 %
 none       24 tables without a rank (-1 here): noise, targets in another order, surrogates; none may be confident
 classes    24 tables of 4 to 18 classes around centres in 1..4 of 8 latent coordinates, apart and overlapping (0.1)
 
@@ -109,6 +110,9 @@ pictures   every third drawn from and at 19b1385: 3 of 7 right, all confident (e
 linear     drawn from 304c8f95, at 4c88ac7d: 59 of 60 right, 40 confident, none wrong without a warning, 3.5 s (2.7 s at
            304c8f95, on a quieter core); of the doubtful most miss more than 5 %. The 53 smallest: 52 right, 39
            confident, 2.6 s at most 6.3, where e8216854 had 46, 31, 3.2 s and at most 39.9
+linear-many drawn from 3b60a350, at 97827c57: 28 of 30 right, 20 confident, none wrong without a warning, 21.3 s; in
+           doubt 10 for 12 and 13 for 14. The six smallest of every third at 3b60a350: 4 right, 3 confident, 9 to 88 s;
+           at 97827c57 6 and 4, 9 to 21 s
 none       the 20 smallest drawn from and at 19b1385: none confident
            Every third drawn from and at 1b930c4: none of 8 confident
 flows      drawn from a3c47d0, at 4ff5f94: six Lorenz systems 12, in doubt (confident before), 150 s; four 8, in doubt;
