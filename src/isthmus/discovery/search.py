@@ -269,7 +269,7 @@ class Search:
     def read_linear_maps(self, sample: Sample) -> None:
         """Hold what was decided against linear maps of all rows, where no network tells targets clearly better.
 
-        Not at the one ridge that was asked for, where the constant may be the answer.
+        While there is time; not at the one ridge that was asked for, where the constant may be the answer.
         """
         problem, readings = self.problem, self.readings
         asked = problem.loss.is_quadratic and not problem.autoencoding and self.mapped is None
