@@ -299,6 +299,41 @@ def test_an_interrupt_saves_and_the_same_command_goes_on(tmp_path: Path) -> None
         assert computed_after_their_end(out) == []
 
 
+# presses Ctrl-C in the moment in which the first worker's process is there
+INTERRUPTED = """
+import multiprocessing, os, signal, threading, time
+from isthmus.sweeps.schedulers import local_cluster
+
+def interrupt():
+    while not multiprocessing.active_children():
+        time.sleep(0.001)
+    print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+
+if __name__ == "__main__":
+    threading.Thread(target=interrupt, daemon=True).start()
+    try:
+        local_cluster(2)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+def test_an_interrupt_while_workers_start_leaves_none_and_no_traceback(tmp_path: Path) -> None:
+    """Half-started ones cannot be closed: each said so when the program ended."""
+    program = tmp_path / "program.py"
+    program.write_text(INTERRUPTED)
+    done = subprocess.run(
+        [sys.executable, str(program)], env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    first, *others, last = done.stdout.split()
+    assert last == "interrupted"
+    for number in (first, *others):
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(number), 0)
+
+
 @pytest.mark.slow
 def test_a_lost_scheduler_that_stays_lost_ends_the_sweep_with_what_there_is(tmp_path: Path) -> None:
     port = free_port()

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import tempfile
 import warnings
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -52,12 +53,16 @@ def local_cluster(workers: int, *, dashboard: str | None = None) -> Cluster:
         with deaf_to("SIGINT"), deaf_to("SIGHUP"):
             loop.start()
         stack.callback(loop.stop)
-        owned = _started(
-            n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", security=security,
+        # in a thread, which an interrupt leaves alone: what is half started cannot be closed, and ends in tracebacks
+        thread = ThreadPoolExecutor(1, "isthmus-workers")
+        starting = thread.submit(
+            _started, n_workers=workers, threads_per_worker=1, processes=True, host="127.0.0.1", security=security,
             dashboard_address=dashboard or LOOPBACK, silence_logs=logging.CRITICAL, local_directory=scratch,
             loop=loop.loop,
         )  # fmt: skip
-        stack.callback(owned.close)
+        stack.callback(_close, starting)
+        thread.shutdown(wait=False)
+        owned = starting.result()
         return Cluster(partial(Client, owned), owned=stack, revive=partial(owned.scale, workers))
     except BaseException:
         stack.close()
@@ -83,6 +88,12 @@ def _started(**options: Any) -> LocalCluster:
                     f"isthmus sweep: its workers could not be started ({reason}). The same command goes on."
                 ) from None
     raise AssertionError
+
+
+def _close(starting: Future[LocalCluster]) -> None:
+    """Close it once it is there, if it came up."""
+    if starting.exception() is None:
+        starting.result().close()
 
 
 def joined_cluster(address: str, certificates: Certificates | None = None, *, patience: float) -> Cluster:
