@@ -183,7 +183,8 @@ def _check_roles(path: Path, roles: Mapping[str, Sequence[str | None]]) -> None:
 
 
 def _without(names: Sequence[str], left: Sequence[str]) -> list[str]:
-    return [name for name in names if name not in set(left)]
+    apart = set(left)
+    return [name for name in names if name not in apart]
 
 
 def columns_beside(

@@ -89,6 +89,8 @@ def names_in(text: str) -> tuple[str, ...]:
 
 def looks(name: str) -> str:
     """What a name looks like: the same for a Greek mu and the micro sign and for all blanks, not for a raised 2."""
+    if name.isascii():
+        return " ".join(name.split())
     parts = [unicodedata.normalize("NFKC", c) if _is_as(unicodedata.decomposition(c)) else c for c in name]
     return " ".join(unicodedata.normalize("NFC", "".join(parts)).split())
 
@@ -104,11 +106,15 @@ def look_alikes(wanted: Iterable[str], columns: Sequence[str]) -> dict[str, str]
     >>> look_alikes(["\u00b5M", "a"], ["\u03bcM", "a"]) == {"\u03bcM": "\u00b5M"}
     True
     """
-    names = dict.fromkeys(wanted)
-    lost, free = [name for name in names if name not in set(columns)], [name for name in columns if name not in names]
-    counts = [Counter(map(looks, of)) for of in (lost, free)]
-    meant = {looks(name): name for name in lost if all(count[looks(name)] == 1 for count in counts)}
-    return {column: meant[looks(column)] for column in free if looks(column) in meant}
+    names, known = dict.fromkeys(wanted), set(columns)
+    lost = [name for name in names if name not in known]
+    if not lost:  # a picture has hundreds of thousands of columns
+        return {}
+    free = [name for name in columns if name not in names]
+    like = [[looks(name) for name in some] for some in (lost, free)]
+    counts = [Counter(some) for some in like]
+    meant = {look: name for name, look in zip(lost, like[0], strict=True) if all(count[look] == 1 for count in counts)}
+    return {column: meant[look] for column, look in zip(free, like[1], strict=True) if look in meant}
 
 
 def as_named(columns: Sequence[str], names: Iterable[str], where: str) -> list[str]:

@@ -88,7 +88,8 @@ def _in_order(x: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     """The columns that are called so, or all as they stand where none is."""
     known = set(names)
     own = as_named(column_names(x.columns), names, "x")
-    if not known & set(own):
+    there = set(own)
+    if not known & there:
         if len(own) == len(names) and not (_are_made_up(x.columns) or _are_made_up(names)):
             warnings.warn(
                 "x: none of its columns is called as an input of the run; they are taken by position, "
@@ -98,7 +99,7 @@ def _in_order(x: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
             )
         return x
     checked_names([name for name in own if name in known], "x")
-    if lost := [quoted(name) for name in names if name not in set(own)]:
+    if lost := [quoted(name) for name in names if name not in there]:
         them, every = "it" if len(lost) == 1 else "them", counted(len(names), "input")
         raise DataError(f"x: lacks {listing(lost, 'column')} of the {every} of the run. Add or rename {them}.")
     return x.set_axis(own, axis=1).loc[:, list(names)]

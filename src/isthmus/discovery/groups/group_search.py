@@ -242,7 +242,8 @@ def exponent_rows(groups: Sequence[Mapping[str, int | Fraction]], columns: Seque
     Raises:
         ValueError: a column that is none of them, or groups that are powers and products of each other.
     """
-    unknown = [name for group in groups for name in group if name not in set(columns)]
+    known = set(columns)
+    unknown = [name for group in groups for name in group if name not in known]
     if unknown:
         raise ValueError(f"groups: {unknown[0]!r} is none of the columns {', '.join(columns)}.")
     rows = tuple(as_row(group.get(name, 0) for name in columns) for group in groups)

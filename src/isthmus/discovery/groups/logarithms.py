@@ -130,7 +130,8 @@ class LogCoordinates:
     @property
     def is_logged(self) -> tuple[bool, ...]:
         """For each column whether it gets a logarithm."""
-        return tuple(name in set(self.logged) for name in self.columns)
+        logged = set(self.logged)
+        return tuple(name in logged for name in self.columns)
 
     @property
     def matrix(self) -> Float64[np.ndarray, "d_in coordinates"]:
@@ -185,7 +186,8 @@ def log_coordinates(columns: Sequence[str], logged: Sequence[str], units: Column
     """
     if units is None:
         return LogCoordinates(tuple(columns), tuple(logged))
-    left = [name for name in columns if name not in set(logged) and not units.is_pure(name)]
+    taken = set(logged)
+    left = [name for name in columns if name not in taken and not units.is_pure(name)]
     if left:
         raise DataError(
             f"units: column {quoted(left[0])} is in {units.in_words(left[0])} and gets no logarithm, so that its unit "
