@@ -307,7 +307,6 @@ from isthmus.sweeps.schedulers import local_cluster
 def interrupt():
     while not multiprocessing.active_children():
         time.sleep(0.001)
-    print(*(child.pid for child in multiprocessing.active_children()), flush=True)
     os.kill(os.getpid(), signal.SIGINT)
 
 if __name__ == "__main__":
@@ -315,7 +314,7 @@ if __name__ == "__main__":
     try:
         local_cluster(2)
     except KeyboardInterrupt:
-        print("interrupted", flush=True)
+        print("interrupted, left:", multiprocessing.active_children())
 """
 
 
@@ -326,12 +325,7 @@ def test_an_interrupt_while_workers_start_leaves_none_and_no_traceback(tmp_path:
     done = subprocess.run(
         [sys.executable, str(program)], env=ENVIRONMENT, capture_output=True, text=True, check=False, timeout=300
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    first, *others, last = done.stdout.split()
-    assert last == "interrupted"
-    for number in (first, *others):
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(number), 0)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted, left: []\n", "")
 
 
 @pytest.mark.slow
